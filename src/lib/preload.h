@@ -60,8 +60,13 @@
 #define PRELOAD_AHEAD  (3u << 20)
 #define PRELOAD_REST_S 2
 
-/* So many times NFSRDMA_PRELOAD_MIN goes through the kernel first: it takes as long to attach a file. */
+/* Further than any kernel reads ahead. */
+#define PRELOAD_FAR    (8u << 20)
+
+/* So many times NFSRDMA_PRELOAD_MIN goes through the kernel first: it takes as long to attach a file. Of a
+ * file that is as long as this at the least, reads do not: the kernel would read ahead. */
 #define PRELOAD_WARM   4u
+#define PRELOAD_LONG   16u
 
 #define PRELOAD_EXPORT __attribute__((visibility("default")))
 

@@ -169,8 +169,17 @@ bool preload_at_rest(const struct preload_stamp *st)
 	return now - st->mtime_s > PRELOAD_REST_S && now - st->ctime_s > PRELOAD_REST_S;
 }
 
+static bool worth_it(struct preload_file *f, const struct statx *sx, size_t len, bool write)
+{
+	if (!write && sx->stx_size >= PRELOAD_LONG * preload_min)
+		return true;
+	if (!write && len > sx->stx_size)
+		len = sx->stx_size;
+	return atomic_fetch_add(&f->seen, len) + len >= PRELOAD_WARM * preload_min;
+}
+
 /* The first time. False: left to the kernel, or not yet. */
-static bool first_decision(int fd, struct preload_file *f, size_t len)
+static bool first_decision(int fd, struct preload_file *f, size_t len, bool write)
 {
 	int flags = PRELOAD_REAL(fcntl, fd, F_GETFL);
 	struct preload_mount *m;
@@ -184,7 +193,7 @@ static bool first_decision(int fd, struct preload_file *f, size_t len)
 	m = find(dev);
 	if (m && !m->session)
 		goto leave;
-	if (atomic_fetch_add(&f->seen, len) + len < PRELOAD_WARM * preload_min)
+	if (!worth_it(f, &sx, len, write))
 		return false;
 	if (is_mapped(dev, sx.stx_ino))
 		goto leave;
@@ -210,7 +219,7 @@ bool preload_decide(int fd, struct preload_file *f, size_t len, bool write)
 	if (atomic_load(&f->left))
 		return false;
 	if (!m)
-		return first_decision(fd, f, len) && f->access != (write ? O_RDONLY : O_WRONLY);
+		return first_decision(fd, f, len, write) && f->access != (write ? O_RDONLY : O_WRONLY);
 	/* F_SETFL may have set O_APPEND, and not by here. */
 	flags = PRELOAD_REAL(fcntl, fd, F_GETFL);
 	if (flags < 0 || (flags & O_APPEND) || (flags & O_ACCMODE) != f->access || atomic_load(&m->dead)) {

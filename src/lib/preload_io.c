@@ -197,12 +197,18 @@ static struct preload_lane *lane_for(int fd, struct preload_file *f, uint32_t *n
 	return NULL;
 }
 
-/* What the page cache has is the kernel's; all of that is looked for, but for what lies beyond the end. */
+/* What the page cache has is the kernel's: the bytes themselves, and some far behind them, or the last ones. For
+ * what the kernel has read ahead is not the file: who reads on there makes it read further. */
 static bool kernel_has(int fd, struct preload_file *f, const struct preload_range *r, uint64_t size)
 {
+	uint64_t far = r->offset + r->len + PRELOAD_FAR;
+
 	if (r->offset >= size)
 		return false;
-	return preload_cached(fd, f, r->offset, r->len < size - r->offset ? r->len : size - r->offset);
+	if (far > size - 1)
+		far = size - 1;
+	return preload_cached(fd, f, far, 1) &&
+	       preload_cached(fd, f, r->offset, r->len < size - r->offset ? r->len : size - r->offset);
 }
 
 static bool past(const struct preload_call *c, struct preload_file *f, off_t offset, size_t len,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 static _Thread_local struct preload_lane *mine;
+static _Thread_local unsigned wait_for_one; /* so many calls */
 static pthread_key_t at_exit;
 
 static void end(struct preload_lane *lane)
@@ -61,7 +62,10 @@ static struct preload_lane *begin(struct preload_mount *m)
 	return NULL;
 }
 
-/* A mount has so many rings. A thread that gets none asks again each time: others may have ended. */
+/* After how many calls a thread that got no lane asks again: a process has so many on a mount, and others
+ * may have ended. */
+#define ASK_AGAIN 256u
+
 struct preload_lane *preload_lane(struct preload_mount *m)
 {
 	struct preload_lane *lane = mine;
@@ -70,10 +74,16 @@ struct preload_lane *preload_lane(struct preload_mount *m)
 		lane = lane->next;
 	if (lane)
 		return lane;
+	if (wait_for_one) {
+		wait_for_one--;
+		return NULL;
+	}
 	lane = begin(m);
 	if (lane) {
 		lane->next = mine;
 		mine = lane;
+	} else {
+		wait_for_one = ASK_AGAIN;
 	}
 	return lane;
 }
