@@ -36,8 +36,8 @@
  *
  * The end: a daemon that has died is ENOTCONN, and its mount's files are the kernel's from then on. What was
  * under way is repeated there: a read changes nothing, and a write puts the same bytes at the same
- * place. fork(): the child forgets all, and may begin anew with what it opens. Of a thread
- * that ends the lane goes. Signals: nothing here blocks them; a handler that reads itself is
+ * place. fork(): the child forgets all, and may begin anew with what it opens. The lane of a
+ * thread that ends is the next one's. Signals: nothing here blocks them; a handler that reads itself is
  * served by the kernel, and one that leaves with longjmp() out of a read leaves the file locked.
  */
 #pragma once
@@ -77,6 +77,7 @@ struct preload_mount {
 	dev_t dev;
 	struct nfsrdma_session *session; /* NULL: rings are not known there */
 	atomic_bool dead;
+	struct preload_lane *idle;      /* of threads that have ended; preload_lane.c's lock */
 };
 
 struct preload_file {
@@ -109,6 +110,7 @@ bool preload_fd_known(int fd);
 /* NULL: the kernel's, by what is known so far. */
 struct preload_file *preload_fd_get(int fd, size_t len);
 void preload_fd_put(struct preload_file *f);
+/* It is counted if its mount is known. */
 void preload_fd_leave(int fd, struct preload_file *f);
 
 /* The library's own descriptors, which the program does not know of and must not close: high numbers. */
@@ -185,6 +187,8 @@ struct preload_lane {
 	} attached[PRELOAD_ATTACHED];
 };
 
+/* The one that this thread has already, or NULL. */
+struct preload_lane *preload_lane_there(const struct preload_mount *m);
 /* NULL: there is none to be had. */
 struct preload_lane *preload_lane(struct preload_mount *m);
 void preload_lanes_init(void);

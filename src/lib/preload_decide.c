@@ -195,8 +195,6 @@ static bool first_decision(int fd, struct preload_file *f, size_t len, bool writ
 		goto leave;
 	if (!worth_it(f, &sx, len, write))
 		return false;
-	if (is_mapped(dev, sx.stx_ino))
-		goto leave;
 	m = preload_mount_of(dev, fd);
 	if (!m)
 		goto leave;
@@ -205,7 +203,8 @@ static bool first_decision(int fd, struct preload_file *f, size_t len, bool writ
 	f->ino = sx.stx_ino;
 	f->access = flags & O_ACCMODE;
 	atomic_store(&f->mount, m);
-	return true;
+	if (!is_mapped(dev, sx.stx_ino))
+		return true;
 leave:
 	preload_fd_leave(fd, f);
 	return false;

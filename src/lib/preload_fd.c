@@ -213,7 +213,7 @@ void preload_fd_put(struct preload_file *f)
 /* The caller has a reference. Its other numbers see `left`. */
 void preload_fd_leave(int fd, struct preload_file *f)
 {
-	if (!atomic_exchange(&f->left, true))
+	if (!atomic_exchange(&f->left, true) && atomic_load(&f->mount))
 		atomic_fetch_add(&preload_counts.left, 1);
 	pthread_mutex_lock(&lock);
 	if (look(fd) == f) {

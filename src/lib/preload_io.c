@@ -211,34 +211,35 @@ static bool kernel_has(int fd, struct preload_file *f, const struct preload_rang
 	       preload_cached(fd, f, r->offset, r->len < size - r->offset ? r->len : size - r->offset);
 }
 
+/* Reads that are the kernel's, before there is a lane for them: of what it has, and at the end of the file. */
+static bool kernel_reads(int fd, struct preload_file *f, const struct preload_range *r, uint64_t size)
+{
+	if (r->offset < size && !kernel_has(fd, f, r, size))
+		return false;
+	atomic_store(&f->next, r->offset + r->len);
+	return true;
+}
+
 static bool past(const struct preload_call *c, struct preload_file *f, off_t offset, size_t len,
 		 ssize_t *result)
 {
 	struct preload_range r = { .offset = (uint64_t)offset, .len = len };
-	struct preload_lane *lane = lane_for(c->fd, f, &r.file);
+	struct preload_lane *lane = preload_lane_there(atomic_load(&f->mount));
+	bool ahead = !c->write && atomic_load(&f->next) == r.offset;
+	bool has = !c->write && lane && preload_read_has(lane, f, r.offset);
 	struct preload_stamp st;
-	bool ahead, has;
 
-	if (!lane)
-		return false;
-	ahead = !c->write && atomic_load(&f->next) == r.offset;
-	has = !c->write && preload_read_has(lane, f, r.offset);
 	if (!preload_stamp(c->fd, f, ahead || has, &st)) {
 		preload_fd_leave(c->fd, f);
 		return false;
 	}
-	if (c->write) {
-		if (too_long(offset, len))
-			return false;
-		*result = write_past(c, f, lane, &r);
-		return true;
-	}
-	r.ahead = ahead && r.offset && preload_at_rest(&st);
-	if (!has && kernel_has(c->fd, f, &r, st.size)) {
-		atomic_store(&f->next, r.offset + len);
+	if (c->write ? too_long(offset, len) : !has && kernel_reads(c->fd, f, &r, st.size))
 		return false;
-	}
-	*result = read_past(c, f, lane, &r, &st);
+	lane = lane_for(c->fd, f, &r.file);
+	if (!lane)
+		return false;
+	r.ahead = ahead && r.offset && preload_at_rest(&st);
+	*result = c->write ? write_past(c, f, lane, &r) : read_past(c, f, lane, &r, &st);
 	return true;
 }
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A thread's lanes: one for each mount that it has read or written past the kernel. */
+/*
+ * A thread's lanes: one for each mount that it has read or written past the kernel. When it ends, they
+ * lie with the mount, until the next thread needs one: a process has only so many, and memory that the
+ * daemon's devices know takes long to make.
+ */
 #undef _FILE_OFFSET_BITS
 #include "lib/preload.h"
 
@@ -10,6 +14,9 @@ static _Thread_local struct preload_lane *mine;
 static _Thread_local unsigned wait_for_one; /* so many calls */
 static pthread_key_t at_exit;
 
+/* Of mounts' idle lanes. */
+static pthread_mutex_t idle_lock = PTHREAD_MUTEX_INITIALIZER;
+
 static void end(struct preload_lane *lane)
 {
 	if (lane->queue)
@@ -19,29 +26,44 @@ static void end(struct preload_lane *lane)
 	free(lane);
 }
 
-/* The thread ends. In a child of fork() the thread that called it has none any more. */
-static void end_all(void *unused)
+/* The thread ends. What is under way is whoever's who has the lane next. */
+static void leave_all(void *unused)
 {
-	preload_inside = true;
+	pthread_mutex_lock(&idle_lock);
 	while (mine) {
 		struct preload_lane *lane = mine;
 
 		mine = lane->next;
-		end(lane);
+		lane->next = lane->mount->idle;
+		lane->mount->idle = lane;
 	}
-	preload_inside = false;
+	pthread_mutex_unlock(&idle_lock);
+}
+
+static struct preload_lane *take_idle(struct preload_mount *m)
+{
+	struct preload_lane *lane;
+
+	pthread_mutex_lock(&idle_lock);
+	lane = m->idle;
+	if (lane)
+		m->idle = lane->next;
+	pthread_mutex_unlock(&idle_lock);
+	return lane;
 }
 
 void preload_lanes_init(void)
 {
-	pthread_key_create(&at_exit, end_all);
+	pthread_key_create(&at_exit, leave_all);
 }
 
 /* In the child of fork(): the session that they are of has gone. */
 void preload_lanes_forget(void)
 {
 	mine = NULL;
+	wait_for_one = 0;
 	pthread_setspecific(at_exit, NULL);
+	pthread_mutex_init(&idle_lock, NULL);
 }
 
 static struct preload_lane *begin(struct preload_mount *m)
@@ -56,10 +78,19 @@ static struct preload_lane *begin(struct preload_mount *m)
 	    nfsrdma_memory_new(m->session, (size_t)2 * PRELOAD_PIECES * PRELOAD_PIECE, &lane->memory) == 0)
 		lane->at = nfsrdma_memory_at(lane->memory);
 	preload_keeping = false;
-	if (lane->at && pthread_setspecific(at_exit, lane) == 0)
+	if (lane->at)
 		return lane;
 	end(lane);
 	return NULL;
+}
+
+struct preload_lane *preload_lane_there(const struct preload_mount *m)
+{
+	struct preload_lane *lane = mine;
+
+	while (lane && lane->mount != m)
+		lane = lane->next;
+	return lane;
 }
 
 /* After how many calls a thread that got no lane asks again: a process has so many on a mount, and others
@@ -68,23 +99,24 @@ static struct preload_lane *begin(struct preload_mount *m)
 
 struct preload_lane *preload_lane(struct preload_mount *m)
 {
-	struct preload_lane *lane = mine;
+	struct preload_lane *lane = preload_lane_there(m);
 
-	while (lane && lane->mount != m)
-		lane = lane->next;
 	if (lane)
 		return lane;
-	if (wait_for_one) {
+	lane = take_idle(m);
+	if (!lane && wait_for_one) {
 		wait_for_one--;
 		return NULL;
 	}
-	lane = begin(m);
-	if (lane) {
-		lane->next = mine;
-		mine = lane;
-	} else {
+	if (!lane)
+		lane = begin(m);
+	if (!lane) {
 		wait_for_one = ASK_AGAIN;
+		return NULL;
 	}
+	lane->next = mine;
+	mine = lane;
+	pthread_setspecific(at_exit, lane);
 	return lane;
 }
 

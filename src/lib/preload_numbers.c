@@ -257,6 +257,32 @@ PRELOAD_EXPORT int socketpair(int domain, int type, int protocol, int fds[2])
 	return rc;
 }
 
+static void keep_all(struct cmsghdr *c)
+{
+	size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	unsigned char *at = (unsigned char *)c + CMSG_LEN(0);
+
+	for (size_t i = 0; i < n; i++) {
+		int fd;
+
+		memcpy(&fd, at + i * sizeof(fd), sizeof(fd));
+		fd = preload_fd_keep(fd);
+		memcpy(at + i * sizeof(fd), &fd, sizeof(fd));
+	}
+}
+
+PRELOAD_EXPORT ssize_t recvmsg(int fd, struct msghdr *m, int flags)
+{
+	ssize_t n = PRELOAD_REAL(recvmsg, fd, m, flags);
+
+	if (n < 0 || !preload_keeping)
+		return n;
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c))
+		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+			keep_all(c);
+	return n;
+}
+
 PRELOAD_EXPORT int memfd_create(const char *name, unsigned flags)
 {
 	int fd = PRELOAD_REAL(memfd_create, name, flags);

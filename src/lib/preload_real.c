@@ -44,5 +44,6 @@ void preload_real_find(void)
 	FIND(mmap);
 	FIND(socket);
 	FIND(socketpair);
+	FIND(recvmsg);
 	FIND(memfd_create);
 }

@@ -35,6 +35,7 @@ struct preload_real {
 	void *(*mmap)(void *, size_t, int, int, int, off_t);
 	int (*socket)(int, int, int);
 	int (*socketpair)(int, int, int, int[2]);
+	ssize_t (*recvmsg)(int, struct msghdr *, int);
 	int (*memfd_create)(const char *, unsigned);
 };
 

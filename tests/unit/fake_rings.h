@@ -7,6 +7,7 @@
 
 struct fake_rings {
 	int connect_error, attach_error;
+	_Atomic unsigned queues;        /* so many have been made */
 	_Atomic unsigned reads, writes; /* so many have been done */
 	_Atomic int gone_after;         /* so many more are done, then it is ENOTCONN; -1: never */
 	int write_error;                /* of each write from write_error_at on */
