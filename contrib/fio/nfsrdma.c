@@ -17,8 +17,8 @@
  *     getevents     waits
  *     cleanup       the session ends
  *
- * sync and trim are system calls, when nothing is waiting to be sent. If the daemon ends, the job fails with
- * ENOTCONN. A job's thread does all of that but iomem_free, which comes after cleanup.
+ * sync and trim are system calls, when nothing is waiting to be sent. If the daemon ends, the job fails
+ * with ENOTCONN. A job's thread does all of that but iomem_free, which comes after cleanup.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -215,16 +215,16 @@ static enum fio_q_status job_queue(struct thread_data *td, struct io_u *io_u)
 {
 	struct nfsrdma_job *j = td->io_ops_data;
 	uint32_t file = (uint32_t)(uintptr_t)FILE_ENG_DATA(io_u->file), len = (uint32_t)io_u->xfer_buflen;
-	uint64_t at = (uint64_t)((char *)io_u->xfer_buf - j->at);
+	uint64_t at = (uint64_t)((char *)io_u->xfer_buf - j->at), me = (uint64_t)(uintptr_t)io_u;
 	int rc;
 
 	fio_ro_check(td, io_u);
 	if (!ddir_rw(io_u->ddir))
 		return by_system_call(td, io_u);
 	if (io_u->ddir == DDIR_READ)
-		rc = nfsrdma_read(j->queue, file, j->memory, at, len, io_u->offset, (uint64_t)(uintptr_t)io_u);
+		rc = nfsrdma_read(j->queue, file, j->memory, at, len, io_u->offset, me);
 	else
-		rc = nfsrdma_write(j->queue, file, j->memory, at, len, io_u->offset, (uint64_t)(uintptr_t)io_u);
+		rc = nfsrdma_write(j->queue, file, j->memory, at, len, io_u->offset, me);
 	if (rc == -EAGAIN)
 		return FIO_Q_BUSY;
 	if (rc) {

@@ -34,8 +34,8 @@
  * the kernel forget the attributes, and of who writes elsewhere they know as soon as the kernel does. Own
  * writes, locks, fsync() and lseek() drop it, too.
  *
- * The end: a daemon that has died is ENOTCONN, and its mount's files are the kernel's from then on. What was
- * under way is repeated there: a read changes nothing, and a write puts the same bytes at the same
+ * The end: a daemon that has died is ENOTCONN, and its mount's files are the kernel's from then on.
+ * What was under way is repeated there: a read changes nothing, and a write puts the same bytes at the same
  * place. fork(): the child forgets all, and may begin anew with what it opens. The lane of a
  * thread that ends is the next one's. Signals: nothing here blocks them; a handler that reads itself is
  * served by the kernel, and one that leaves with longjmp() out of a read leaves the file locked.

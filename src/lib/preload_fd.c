@@ -281,7 +281,8 @@ int preload_fd_next_kept(unsigned first, unsigned last)
 	return next;
 }
 
-/* The child of fork() has one thread, and nobody's lock. Files are not given back: a lane may know them. */
+/* The child of fork() has one thread, and nobody's lock. Files are not given back: others' locks are
+ * in them. */
 void preload_forget_all(void)
 {
 	unsigned end = atomic_load(&highest);

@@ -123,7 +123,7 @@ static void count(bool write, size_t n)
 	atomic_fetch_add(write ? &preload_counts.written_bytes : &preload_counts.read_bytes, n);
 }
 
-/* Of an attachment: its open file has been closed, and the number is another one's. That was not by here. */
+/* EBADF: the attached open file has been closed, and the number is another one's. That was not by here. */
 static void if_closed(int fd, struct preload_file *f, int error)
 {
 	if (error == -EBADF)
@@ -144,8 +144,9 @@ static bool too_long(off_t offset, size_t len)
 static void drop_pages(int fd, off_t offset, size_t len)
 {
 	off_t page = sysconf(_SC_PAGESIZE), start = offset / page * page;
+	off_t end = (offset + (off_t)len + page - 1) / page * page;
 
-	posix_fadvise(fd, start, (offset + (off_t)len + page - 1) / page * page - start, POSIX_FADV_DONTNEED);
+	posix_fadvise(fd, start, end - start, POSIX_FADV_DONTNEED);
 }
 
 static ssize_t write_past(const struct preload_call *c, struct preload_file *f, struct preload_lane *lane,
@@ -197,8 +198,8 @@ static struct preload_lane *lane_for(int fd, struct preload_file *f, uint32_t *n
 	return NULL;
 }
 
-/* What the page cache has is the kernel's: the bytes themselves, and some far behind them, or the last ones. For
- * what the kernel has read ahead is not the file: who reads on there makes it read further. */
+/* What the page cache has is the kernel's: the bytes themselves, and some far behind them, or the last
+ * ones. For what the kernel has read ahead is not the file: who reads on there makes it read further. */
 static bool kernel_has(int fd, struct preload_file *f, const struct preload_range *r, uint64_t size)
 {
 	uint64_t far = r->offset + r->len + PRELOAD_FAR;
@@ -211,7 +212,7 @@ static bool kernel_has(int fd, struct preload_file *f, const struct preload_rang
 	       preload_cached(fd, f, r->offset, r->len < size - r->offset ? r->len : size - r->offset);
 }
 
-/* Reads that are the kernel's, before there is a lane for them: of what it has, and at the end of the file. */
+/* Reads that are the kernel's, before there is a lane for them: of what it has, and at the file's end. */
 static bool kernel_reads(int fd, struct preload_file *f, const struct preload_range *r, uint64_t size)
 {
 	if (r->offset < size && !kernel_has(fd, f, r, size))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the program calls instead of the C library's: what makes descriptors, copies them, and ends them; and
- * what maps a file, or gives descriptors to another process.
+ * What the program calls instead of the C library's: what makes descriptors, copies them, and ends
+ * them; and what maps a file, or gives descriptors to another process.
  */
 #undef _FILE_OFFSET_BITS
 #undef _FORTIFY_SOURCE

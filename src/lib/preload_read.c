@@ -101,7 +101,8 @@ static int ask(struct preload_lane *lane, uint32_t file, uint32_t len)
 {
 	unsigned i = (lane->first + lane->count) % PRELOAD_PIECES;
 	struct preload_piece *p = &lane->piece[i];
-	int rc = nfsrdma_read(lane->queue, file, lane->memory, (uint64_t)i * PRELOAD_PIECE, len, lane->end, i);
+	int rc = nfsrdma_read(lane->queue, file, lane->memory, (uint64_t)i * PRELOAD_PIECE, len, lane->end,
+			      i);
 
 	if (rc)
 		return rc;

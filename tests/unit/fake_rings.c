@@ -147,7 +147,8 @@ int nfsrdma_submit(struct nfsrdma_queue *q)
 }
 
 /* The last one first; signals come in between. */
-int nfsrdma_wait(struct nfsrdma_queue *q, struct nfsrdma_done *to, unsigned min, unsigned max, int timeout_ms)
+int nfsrdma_wait(struct nfsrdma_queue *q, struct nfsrdma_done *to, unsigned min, unsigned max,
+		 int timeout_ms)
 {
 	static _Atomic unsigned calls;
 
