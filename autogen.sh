@@ -14,10 +14,12 @@ need() # COMMAND DEBIAN-PACKAGE
 need autoconf autoconf
 need automake automake
 need aclocal automake
+need libtoolize libtool
 need pkg-config pkg-config
 if [ -n "$missing" ]; then
 	echo "autogen.sh: cannot make configure, these programs are missing:$missing" >&2
 	exit 1
 fi
 
+mkdir -p build-aux/m4
 exec autoreconf --install --force --warnings=all,no-portability

@@ -8,7 +8,7 @@ readonly TOP
 
 # To build.
 readonly BUILD_PACKAGES=(
-	gcc libc6-dev make autoconf automake pkg-config rpcsvc-proto
+	gcc libc6-dev make autoconf automake libtool pkg-config rpcsvc-proto
 	libfuse3-dev libibverbs-dev librdmacm-dev libtirpc-dev libisal-dev
 	libnfsidmap-dev libseccomp-dev libjson-c-dev libmount-dev libsmartcols-dev
 )
