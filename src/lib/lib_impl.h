@@ -93,3 +93,8 @@ void lib_memory_end(struct nfsrdma_memory *m, bool owner);
 /* ---- lib_queue.c ---- */
 
 void lib_queue_end(struct nfsrdma_queue *q, bool owner);
+
+/* ---- lib_wait.c ---- */
+
+/* 0, or -ENOTCONN: its ring has ended, or all has. */
+int lib_queue_goes_on(struct nfsrdma_queue *q);

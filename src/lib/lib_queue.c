@@ -114,11 +114,13 @@ int nfsrdma_detach(struct nfsrdma_queue *q, uint32_t file)
 
 /* ---- filling ---- */
 
-static int check(const struct nfsrdma_queue *q, const struct nfsrdma_memory *m, uint64_t at, uint32_t len,
+static int check(struct nfsrdma_queue *q, const struct nfsrdma_memory *m, uint64_t at, uint32_t len,
 		 uint64_t offset)
 {
-	if (q->ended || atomic_load_explicit(&q->session->ended, memory_order_relaxed))
-		return lib_session_ended(q->session);
+	int rc = lib_queue_goes_on(q);
+
+	if (rc)
+		return rc;
 	if (m->session != q->session)
 		return lib_fail(-EINVAL, "the memory is of another session than the queue");
 	if (!len || len > RING_IO_MAX)

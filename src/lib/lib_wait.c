@@ -27,6 +27,15 @@ static int ring_ended(struct nfsrdma_queue *q)
 	return lib_fail(-ENOTCONN, "the mount's daemon has ended the ring, or has ended itself");
 }
 
+int lib_queue_goes_on(struct nfsrdma_queue *q)
+{
+	if (q->ended)
+		return ring_ended(q);
+	if (atomic_load_explicit(&q->session->ended, memory_order_relaxed))
+		return lib_session_ended(q->session);
+	return 0;
+}
+
 /* ---- to the daemon ---- */
 
 static int wake_daemon(struct nfsrdma_queue *q)
@@ -47,14 +56,10 @@ static int wake_daemon(struct nfsrdma_queue *q)
 int nfsrdma_submit(struct nfsrdma_queue *q)
 {
 	struct ring_line *head = &q->ring->sq_head;
-	int rc;
+	int rc = lib_queue_goes_on(q);
 
-	if (q->ended)
-		return ring_ended(q);
-	if (atomic_load_explicit(&q->session->ended, memory_order_relaxed))
-		return lib_session_ended(q->session);
-	if (q->sent == q->filled)
-		return 0;
+	if (rc || q->sent == q->filled)
+		return rc;
 	atomic_store(&q->ring->sq_tail.count, q->filled);
 	rc = atomic_load(&head->flags) & RING_SLEEPS ? wake_daemon(q) : 0;
 	if (rc == 0)
