@@ -173,13 +173,13 @@ static void serve(int connection)
 	}
 }
 
-/* With the lock. */
-static void close_all(void)
+/* With the lock. The test may be looking at a bell, so that it stays open until play_die(). */
+static void end_connection(void)
 {
 	close(mine.connection);
 	mine.connection = -1;
 	for (unsigned i = 0; i < mine.n_rings; i++)
-		close(mine.rings[i].bell);
+		shutdown(mine.rings[i].bell, SHUT_RDWR);
 }
 
 static void *play_main(void *arg)
@@ -196,7 +196,7 @@ static void *play_main(void *arg)
 		if (!dying)
 			serve(fd);
 		pthread_mutex_lock(&lock);
-		close_all();
+		end_connection();
 		pthread_mutex_unlock(&lock);
 	}
 	return NULL;
@@ -234,8 +234,10 @@ void play_die(void)
 	pthread_mutex_unlock(&lock);
 	pthread_join(mine.thread, NULL);
 	close(mine.listener);
-	for (unsigned i = 0; i < mine.n_rings; i++)
+	for (unsigned i = 0; i < mine.n_rings; i++) {
+		close(mine.rings[i].bell);
 		munmap(mine.rings[i].memory, ring_bytes(mine.rings[i].entries));
+	}
 	for (unsigned i = 0; i < mine.n_memories; i++)
 		munmap(mine.memories[i], mine.memory_lens[i]);
 }
