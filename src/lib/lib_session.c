@@ -129,6 +129,7 @@ static int ask(struct nfsrdma_session *s, struct ring_request *r, int give_fd, s
 		return lib_session_ended(s);
 	if (n != sizeof(*a) || a->version != RING_VERSION || a->status > 0) {
 		lib_session_ended(s);
+		shutdown(s->socket, SHUT_RDWR); /* queues that sleep hear of it */
 		return lib_fail(-EPROTO, "the daemon has given an answer that this library does not understand");
 	}
 	a->why[sizeof(a->why) - 1] = '\0';

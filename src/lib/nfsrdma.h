@@ -63,21 +63,22 @@ int nfsrdma_memory_new(struct nfsrdma_session *s, size_t len, struct nfsrdma_mem
 int nfsrdma_memory_add(struct nfsrdma_session *s, int fd, size_t len, struct nfsrdma_memory **out);
 /* NULL: nfsrdma_memory_add() */
 void *nfsrdma_memory_at(const struct nfsrdma_memory *m);
-/* Waits for reads and writes that use it. */
+/* Waits for reads and writes that use it. It is freed whatever this returns. */
 int nfsrdma_memory_free(struct nfsrdma_memory *m);
 
 /* A queue with room for so many reads and writes, a power of two from 2 to 4096. */
 int nfsrdma_queue_new(struct nfsrdma_session *s, unsigned entries, struct nfsrdma_queue **out);
-/* What is under way is given up. */
+/* What is under way is given up; its memory may be written to until nfsrdma_memory_free(). */
 void nfsrdma_queue_free(struct nfsrdma_queue *q);
-/* An open file of the same mount is one of the queue's from now on. *file: its number. Until the
- * last descriptor of it is closed, or: */
+/* An open file of the same mount (-EXDEV: it is of another one) is one of the queue's from now on. *file:
+ * its number. Until the last descriptor of it is closed, or: */
 int nfsrdma_attach(struct nfsrdma_queue *q, int fd, uint32_t *file);
 int nfsrdma_detach(struct nfsrdma_queue *q, uint32_t file);
 
 /* Adds a read or write: of len bytes at `at` in the memory, and at `offset` in the file. The memory's
  * bytes are the daemon's until it is done. -EAGAIN: there is no room, before nfsrdma_wait() has
- * returned some. Nothing is sent before nfsrdma_submit() or nfsrdma_wait(). */
+ * returned some. -EFAULT: the memory is not so long. -EINVAL: len is 0 or too long, or no file has
+ * such an offset. Nothing is sent before nfsrdma_submit() or nfsrdma_wait(). */
 int nfsrdma_read(struct nfsrdma_queue *q, uint32_t file, const struct nfsrdma_memory *m, uint64_t at,
 		 uint32_t len, uint64_t offset, uint64_t user_data);
 int nfsrdma_write(struct nfsrdma_queue *q, uint32_t file, const struct nfsrdma_memory *m, uint64_t at,
@@ -85,7 +86,8 @@ int nfsrdma_write(struct nfsrdma_queue *q, uint32_t file, const struct nfsrdma_m
 int nfsrdma_submit(struct nfsrdma_queue *q);
 /* Submits, and waits until at least `min` are done, or as many as are under way if that is less, for
  * timeout_ms milliseconds at most (-1: for ever). Takes up to `max` of them into done[]; returns how
- * many. -EINTR: a signal came before that. */
+ * many. -EINTR: a signal came before that. Fewer than `min` before the time is over: the daemon has
+ * ended, and the next call says so. */
 int nfsrdma_wait(struct nfsrdma_queue *q, struct nfsrdma_done *done, unsigned min, unsigned max,
 		 int timeout_ms);
 

@@ -164,6 +164,29 @@ Test(lib_session, answers_that_are_none)
 	nfsrdma_disconnect(session);
 }
 
+static void *ask_when_asleep(void *arg)
+{
+	struct nfsrdma_memory *own;
+
+	play_wait_asleep(play_ring(0));
+	cr_expect_eq(nfsrdma_memory_new(session, MEMORY, &own), -EPROTO);
+	return NULL;
+}
+
+/* The daemon itself keeps the connection. */
+Test(lib_session, an_answer_that_is_none_wakes_who_sleeps)
+{
+	pthread_t thread;
+
+	connect_all();
+	play_fault((struct play_fault){ RING_MEMORY, .oddity = PLAY_SHORT });
+	cr_assert_eq(nfsrdma_read(queue, file, memory, 0, 4096, 0, 0), 0);
+	cr_assert_eq(pthread_create(&thread, NULL, ask_when_asleep, NULL), 0);
+	cr_expect_eq(nfsrdma_wait(queue, done, 1, ENTRIES, 60000), -ENOTCONN);
+	pthread_join(thread, NULL);
+	nfsrdma_disconnect(session);
+}
+
 Test(lib_session, queues_of_another_size)
 {
 	static const unsigned sizes[] = { 0, 1, 3, 6, 4095, 8192, 1u << 31 };
