@@ -111,7 +111,8 @@ static ssize_t receive_answer(struct nfsrdma_session *s, struct ring_answer *a, 
 }
 
 /* With s->lock. Nothing can follow an answer that is none. */
-static int ask(struct nfsrdma_session *s, struct ring_request *r, int give_fd, struct ring_answer *a, int *got_fd)
+static int ask(struct nfsrdma_session *s, struct ring_request *r, int give_fd, struct ring_answer *a,
+	       int *got_fd)
 {
 	ssize_t n;
 

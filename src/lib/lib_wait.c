@@ -161,7 +161,8 @@ static unsigned take_done(struct nfsrdma_queue *q, struct nfsrdma_done *done, un
 }
 
 /* What is done when the daemon ends is still told of, and only then that it has. */
-int nfsrdma_wait(struct nfsrdma_queue *q, struct nfsrdma_done *done, unsigned min, unsigned max, int timeout_ms)
+int nfsrdma_wait(struct nfsrdma_queue *q, struct nfsrdma_done *done, unsigned min, unsigned max,
+		 int timeout_ms)
 {
 	uint32_t under_way = q->filled - q->taken, least = timeout_ms ? min : 0;
 	unsigned n = 0;

@@ -10,7 +10,8 @@
 # A file uses another one if it needs a symbol, function or data, that the other one defines. So a
 # file that names a table of operations uses the file of the table, and that one all that stand in
 # it. A call through a pointer is no use: whoever calls knows the type only, and who has set the
-# pointer counts. The gateway, a program of its own, counts for the order alone.
+# pointer counts. The gateway, a program of its own, counts for the order alone. Functions that the preload has
+# in the C library's place are the C library's to everybody else.
 #
 # The last tests plant violations and see that they are found.
 set -u
@@ -27,7 +28,12 @@ symbols()
 {
 	find src -name '*.o' | sort | while read -r object; do
 		[ ! -f "$top/${object%.o}.c" ] || echo "$object"
-	done | xargs "${NM:-nm}" -A -P | sed 's/\.o: /.c /'
+	done | xargs "${NM:-nm}" -A -P | sed 's/\.o: /.c /' | without_preloaded
+}
+
+without_preloaded()
+{
+	awk '$1 !~ /^src\/lib\/preload/ || $3 == "U" || $2 ~ /^preload_/'
 }
 
 # Prints each use between folders that is against the order, of symbols on stdin.
@@ -147,7 +153,7 @@ tree=$(mktemp -d) || exit 99
 trap 'rm -rf "$tree"' EXIT
 symbols >"$tree/symbols"
 
-echo "1..16"
+echo "1..18"
 result "no folder uses one to its left" "$(against_order <"$tree/symbols")"
 circles <"$tree/symbols" | grep -v '^gateway ' >"$tree/circles"
 result "no circle of more than $most files in a folder" "$(large <"$tree/circles")"
@@ -176,6 +182,11 @@ planted "lib uses fuse" "$(uses lib/a.c fuse/b.c | against_order)" \
 	"src/lib/a.c: fuse_b.c() is in src/fuse/b.c"
 planted "lib uses vfs" "$(uses lib/a.c vfs/b.c | against_order)" \
 	"src/lib/a.c: vfs_b.c() is in src/vfs/b.c"
+planted "base closes a file, which the preload does, too" \
+	"$(printf 'src/base/a.c close U\nsrc/lib/preload_a.c close T\n' | without_preloaded | against_order)" ""
+planted "base uses the preload" \
+	"$(printf 'src/base/a.c preload_b U\nsrc/lib/preload_a.c preload_b T\n' | without_preloaded | against_order)" \
+	"src/base/a.c: preload_b() is in src/lib/preload_a.c"
 planted "ring uses fuse" "$(uses ring/a.c fuse/b.c | against_order)" \
 	"src/ring/a.c: fuse_b.c() is in src/fuse/b.c"
 planted "fuse uses ring, and that vfs" "$({ uses fuse/a.c ring/b.c; uses ring/b.c vfs/c.c; } | against_order)" ""

@@ -215,7 +215,8 @@ void play_start(void)
 	play.token_version = RING_VERSION;
 	strcpy(un.sun_path, play.socket);
 	mine.listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	must(bind(mine.listener, (struct sockaddr *)&un, sizeof(un)) == 0 && listen(mine.listener, 8) == 0, "socket");
+	must(bind(mine.listener, (struct sockaddr *)&un, sizeof(un)) == 0, "bind");
+	must(listen(mine.listener, 8) == 0, "listen");
 	must(pthread_create(&mine.thread, NULL, play_main, NULL) == 0, "thread");
 	mine.started = true;
 }

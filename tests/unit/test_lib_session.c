@@ -442,11 +442,14 @@ static unsigned count_descriptors(void)
 	return n;
 }
 
+/* The played daemon's descriptors count, too: it has closed what came with a request when it answers the
+ * next one. */
 Test(lib_session, nothing_stays_open)
 {
 	unsigned before, n;
 
 	cr_assert_eq(nfsrdma_connect(0, &session), 0);
+	cr_assert_eq(nfsrdma_memory_new(session, MEMORY, &memory), 0);
 	nfsrdma_disconnect(session);
 	play_wait_disconnected();
 	before = count_descriptors();
@@ -455,6 +458,7 @@ Test(lib_session, nothing_stays_open)
 	cr_expect_eq(nfsrdma_queue_new(session, 3, &(struct nfsrdma_queue *){ NULL }), -EINVAL);
 	play_fault((struct play_fault){ RING_OPEN, .status = -EMFILE });
 	cr_expect_eq(nfsrdma_queue_new(session, 4, &(struct nfsrdma_queue *){ NULL }), -EMFILE);
+	cr_assert_eq(nfsrdma_detach(queue, file), 0);
 	cr_expect_eq(count_descriptors(), n);
 	nfsrdma_queue_free(queue);
 	cr_expect(hears_the_end(play_ring(0)->bell));
