@@ -133,6 +133,7 @@ static int prepare_fs(struct mount *m, struct errbuf *eb)
 		.posix_locks = setup_server_locks(o, OPT_LOCAL_POSIX),
 		.flock_locks = setup_server_locks(o, OPT_LOCAL_FLOCK),
 		.late_data = !o->delegflush,
+		.rings = { .most_rings = o->maxrings, .most_bytes = (uint64_t)o->ringmem << 20 },
 		.mount = unmounter_mount,
 		.read_ahead = unmounter_read_ahead,
 		.write_back = unmounter_write_back,
@@ -168,6 +169,21 @@ static void start_control(struct mount *m)
 
 	if (m->ctl && ctl_listen(m->ctl, &eb))
 		log_warn("the mount on '%s' cannot be controlled: %s", m->opt.mountpoint, eb.text);
+}
+
+static void start_rings(struct mount *m)
+{
+	char name[UNMOUNTER_NAME_MAX];
+	struct errbuf eb;
+	int fd;
+
+	if (!fs_has_rings(m->fs))
+		return;
+	fd = unmounter_rings(name, &eb);
+	if (fd >= 0)
+		fs_listen(m->fs, fd, name);
+	else
+		log_warn("the mount on '%s' has no rings: %s", m->opt.mountpoint, eb.text);
 }
 
 /* The calling thread, and those that it starts from now on. 0 or -errno. */
@@ -242,6 +258,7 @@ static int main_run(struct mount *m)
 		return EXIT_MOUNT;
 	}
 	start_control(m);
+	start_rings(m);
 	enter_sandbox();
 	/* If nobody waits for the result any more, nobody wants the mount. */
 	if (daemon_report(0))
@@ -364,6 +381,7 @@ static int mount_and_run(struct mount *m, char **argv)
 	fs_free(m->fs);
 	/* The signal thread uses m, so it ends first. */
 	signals_stop(&m->signals);
+	unmounter_rings_end();
 	unmounter_end();
 	return rc;
 }

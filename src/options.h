@@ -65,6 +65,10 @@ struct options {
 	unsigned credits;
 	bool mpa_crc, mss_fpdu; /* FAB_CRC, FAB_MSS_FPDU */
 
+	/* Rings: of one user */
+	bool rings;
+	unsigned maxrings, ringmem;     /* ringmem: MiB */
+
 	/* Paths. */
 	struct opt_ends remoteports, localports;
 	enum rr_policy policy;

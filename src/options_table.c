@@ -117,6 +117,7 @@ static const char one_list[] =
 
 static const char g_server[] = "Server and protocol";
 static const char g_rdma[]   = "RDMA";
+static const char g_rings[]  = "Rings (programs that read and write past FUSE)";
 static const char g_paths[]  = "Several paths";
 static const char g_time[]   = "Time-outs";
 static const char g_cache[]  = "Caching";
@@ -176,6 +177,11 @@ const struct row opt_table[] = {
 	{ "nomssfpdu", g_rdma, "iwarp: frames of up to 64 KiB", DEFAULT(mss_fpdu, false) },
 	{ "memreg", g_rdma, "how memory is registered",
 	  WORD(memreg, memreg_words, OPT_MEMREG_AUTO) },
+
+	{ "rings", g_rings, "programs may have some (not with consistency=solo)", DEFAULT(rings, true) },
+	{ "norings", g_rings, "they may not", SETS(rings, false) },
+	{ "maxrings", g_rings, "most rings of one user", NUMBER("N", maxrings, 1, 4096, 256) },
+	{ "ringmem", g_rings, "most memory of one user's programs", NUMBER("MIB", ringmem, 1, 65536, 4096) },
 
 	{ "remoteports", g_paths, "the server's addresses: ranges, names", .kind = STRING,
 	  .def_text = "SERVER's", .meta = "A-B~C", .apply = opt_apply_remoteports },

@@ -55,6 +55,7 @@ int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf 
 		.delegations = o->deleg && o->vers != OPT_VERS_3,
 		.locks = setup_server_locks(o, OPT_LOCAL_POSIX) || setup_server_locks(o, OPT_LOCAL_FLOCK),
 		.memreg = memregs[o->memreg],
+		.lends = o->rings && o->consistency != OPT_SOLO,
 		.idmapper = o->vers == OPT_VERS_3 ? NULL : &nfs_idmapper_lib,
 		.front = &vfs_nfs_front,
 		.policy = o->policy,

@@ -23,13 +23,14 @@
 
 /* What the daemon asks for, and what comes back: a descriptor with it, if rc is 0 and it was
  * to be one. A text with rc 0 is a warning. */
-enum { MOUNT = 1, READ_AHEAD, CONTROL, CONTROL_END, WRITE_BACK, UNMOUNT };
+enum { MOUNT = 1, READ_AHEAD, SOCKET, SOCKET_END, WRITE_BACK, UNMOUNT };
 struct request {
 	uint32_t what, arg;
 };
 struct reply {
 	int32_t rc;
 	struct errbuf eb;
+	char name[CTL_NAME_MAX];        /* SOCKET */
 };
 /* The most that a READ of this program has, with some to spare. */
 #define READ_MOST (64u << 20)
@@ -80,7 +81,7 @@ static struct unmounter_config conf;
 /* Our mount, when it has been made. */
 static struct ctl_mount ours;
 static bool mounted, known;
-static struct ctl_socket control = { .fd = -1 };
+static struct ctl_socket sockets[CTL_SOCKETS] = { { .fd = -1 }, { .fd = -1 } };
 
 /* A search for the daemon by its command line must not find this process, too. */
 static void set_title(char **argv, const char *mountpoint)
@@ -313,13 +314,24 @@ static int make_mount(uint32_t max_read, int *fd, struct errbuf *eb)
 	return 0;
 }
 
-static int make_control(int *fd, struct errbuf *eb)
+static int unmounter_make_socket(uint32_t kind, int *fd, struct reply *out)
 {
-	int rc = mounted && !control.name[0] ? ctl_socket_make(&control, conf.mountpoint, eb) : -EINVAL;
+	struct ctl_socket *s = kind < CTL_SOCKETS ? &sockets[kind] : NULL;
+	int rc = s && mounted && !s->name[0] ?
+		 ctl_socket_make(s, (enum ctl_socket_kind)kind, conf.mountpoint, &out->eb) : -EINVAL;
 
-	*fd = control.fd;
-	control.fd = -1;
+	if (!rc) {
+		memcpy(out->name, s->name, sizeof(out->name));
+		*fd = s->fd;
+		s->fd = -1;
+	}
 	return rc;
+}
+
+static void unmounter_remove_sockets(void)
+{
+	for (unsigned i = 0; i < CTL_SOCKETS; i++)
+		ctl_socket_remove(&sockets[i]);
 }
 
 /* Other files would be held open: the pipe of a shell that reads the command's output, or the
@@ -350,11 +362,12 @@ static bool serve_one(int from, const struct request *q, int given)
 		r.rc = known && q->arg <= READ_MOST / 1024 ?
 		       fs_bdi_set(major(ours.dev), minor(ours.dev), q->arg) : -EINVAL;
 		break;
-	case CONTROL:
-		r.rc = make_control(&fd, &r.eb);
+	case SOCKET:
+		r.rc = unmounter_make_socket(q->arg, &fd, &r);
 		break;
-	case CONTROL_END:
-		ctl_socket_remove(&control);
+	case SOCKET_END:
+		if (q->arg < CTL_SOCKETS)
+			ctl_socket_remove(&sockets[q->arg]);
 		r.rc = 0;
 		break;
 	case WRITE_BACK:
@@ -397,7 +410,7 @@ static void __attribute__((noreturn)) unmounter_serve(void)
 	while (receive_with(fd, &q, sizeof(q), &given) && serve_one(fd, &q, given))
 		;
 	/* Of a daemon that was killed. */
-	ctl_socket_remove(&control);
+	unmounter_remove_sockets();
 	_exit(0);
 }
 
@@ -432,16 +445,22 @@ int unmounter_start(const struct unmounter_config *cfg, char **argv, struct errb
 
 /* -ENOTCONN: the process is gone. give: a descriptor for it, or -1. wants: the descriptor that
  * comes is returned. */
+static int unmounter_ask_for(const struct request *q, int give, bool wants, struct reply *r, struct errbuf *eb)
+{
+	int fd;
+
+	if (sock < 0 || !send_with(sock, q, sizeof(*q), give) || !receive_with(sock, r, sizeof(*r), &fd))
+		return err_set(eb, -ENOTCONN, "the process nfsrdma-unmount is gone");
+	if (eb)
+		*eb = r->eb;
+	return r->rc || !wants ? r->rc : fd >= 0 ? fd : -EPROTO;
+}
+
 static int unmounter_request(const struct request *q, int give, bool wants, struct errbuf *eb)
 {
 	struct reply r;
-	int fd;
 
-	if (sock < 0 || !send_with(sock, q, sizeof(*q), give) || !receive_with(sock, &r, sizeof(r), &fd))
-		return err_set(eb, -ENOTCONN, "the process nfsrdma-unmount is gone");
-	if (eb)
-		*eb = r.eb;
-	return r.rc || !wants ? r.rc : fd >= 0 ? fd : -EPROTO;
+	return unmounter_ask_for(q, give, wants, &r, eb);
 }
 
 int unmounter_mount(uint32_t max_read, struct errbuf *eb)
@@ -456,12 +475,27 @@ int unmounter_read_ahead(unsigned kib)
 
 int unmounter_control(struct errbuf *eb)
 {
-	return unmounter_request(&(struct request){ CONTROL, 0 }, -1, true, eb);
+	return unmounter_request(&(struct request){ SOCKET, CTL_SOCKET_CONTROL }, -1, true, eb);
 }
 
 void unmounter_control_end(void)
 {
-	unmounter_request(&(struct request){ CONTROL_END, 0 }, -1, false, NULL);
+	unmounter_request(&(struct request){ SOCKET_END, CTL_SOCKET_CONTROL }, -1, false, NULL);
+}
+
+int unmounter_rings(char name[UNMOUNTER_NAME_MAX], struct errbuf *eb)
+{
+	struct reply r;
+	int fd = unmounter_ask_for(&(struct request){ SOCKET, CTL_SOCKET_RINGS }, -1, true, &r, eb);
+
+	if (fd >= 0)
+		memcpy(name, r.name, sizeof(r.name));
+	return fd;
+}
+
+void unmounter_rings_end(void)
+{
+	unmounter_request(&(struct request){ SOCKET_END, CTL_SOCKET_RINGS }, -1, false, NULL);
 }
 
 int unmounter_write_back(int device)

@@ -13,7 +13,8 @@
  *   unmounter_control() --------------->  makes the control socket of that mount
  *            <---- the socket ----------
  *   ...
- *   unmounter_control_end() ----------->  removes its file
+ *   unmounter_rings() ----------------->  the same of the rings' socket (src/ring)
+ *   unmounter_control_end(), rings_end -->  removes its file
  *   unmounter_write_back(/dev/fuse) --->  forks a process for syncfs(); more than once
  *            <---- a socket to that ----
  *   unmounter_ask() ------------------->  umount2(), or fusermount3 -u; aborts the connection before, if asked
@@ -47,6 +48,10 @@ int unmounter_read_ahead(unsigned kib);
 /* Makes the control socket. It listens. A descriptor, or -errno with eb set. */
 int unmounter_control(struct errbuf *eb);
 void unmounter_control_end(void);
+/* The same of the rings' socket, which has this name. */
+#define UNMOUNTER_NAME_MAX 108u
+int unmounter_rings(char name[UNMOUNTER_NAME_MAX], struct errbuf *eb);
+void unmounter_rings_end(void);
 /* Lets the kernel write back what mappings have dirtied: fs_config.write_back. */
 int unmounter_write_back(int device);
 /* Unmounts lazily. aborts: what waits for this daemon ends before that, if this user may: or the unmount

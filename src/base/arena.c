@@ -185,6 +185,7 @@ int arena_init(struct arena *a, const struct arena_counts *counts, unsigned nmag
 void arena_fini(struct arena *a)
 {
 	arena_growth_fini(a);
+	lent_fini(&a->lent);
 	arena_unmap(&a->local);
 	arena_unmap(&a->data);
 	free(a->bufs);

@@ -65,6 +65,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "base/lent.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "base/loop.h"
@@ -187,6 +188,7 @@ struct arena {
 	unsigned nmags;
 
 	struct arena_growth more;
+	struct lent lent;               /* its pieces are numbered behind the extents */
 };
 
 /* Bytes that an arena with these counts maps (and pins, when registered). */
@@ -223,6 +225,17 @@ unsigned arena_more(struct arena *a, enum arena_class cls);
 void arena_tell(struct arena *a, void (*changed)(void *ctx), void *ctx);
 /* The extent of a piece of an extent's buffer; -1: it lies in none that is there. */
 int arena_extent_of(const struct arena *a, const void *mem, size_t len);
+/* The same for the devices' tables of registered pieces, where memory that is lent comes behind the
+ * extents; -1: it is in neither. */
+static inline int arena_piece_of(const struct arena *a, const void *mem, size_t len)
+{
+	int i = arena_extent_of(a, mem, len);
+
+	if (i >= 0)
+		return i;
+	i = lent_find(&a->lent, mem, len);
+	return i < 0 ? -1 : (int)a->more.n + i;
+}
 
 /* A lane's magazine. freed(ctx) runs on the loop's thread when magazine_get() found
  * nothing and may find something now. */

@@ -2,7 +2,7 @@
 /*
  * One round of the loop:
  *
- *     mailbox -> due timers -> wait -> watches' callbacks
+ *     mailbox -> due timers -> pollers -> wait -> watches' callbacks
  *
  * Removed watches. A callback may remove a watch, and free its memory, while the watch's
  * event already lies in the array that epoll_wait filled. So it is struck out of the rest of
@@ -41,6 +41,7 @@ struct loop {
 	uint64_t (*clock)(void);
 	struct list timers;             /* ordered by `when` */
 	struct list at_once;            /* those that are due at once */
+	struct list pollers;
 	uint64_t now;                   /* when this round's events came; 0: no round */
 
 	_Atomic(struct loop_msg *) mailbox;     /* newest first */
@@ -207,6 +208,31 @@ static void run_timers(struct loop *l)
 	}
 }
 
+/* ---- Pollers --------------------------------------------------------------- */
+
+void loop_poll(struct loop *l, struct loop_poller *p)
+{
+	list_add_tail(&l->pollers, &p->node);
+}
+
+void loop_unpoll(struct loop_poller *p)
+{
+	list_del(&p->node);
+}
+
+/* true: some have found work. */
+static bool run_pollers(struct loop *l, bool sleeps)
+{
+	bool worked = false;
+
+	list_for_each_safe(n, tmp, &l->pollers) {
+		struct loop_poller *p = container_of(n, struct loop_poller, node);
+
+		worked |= p->fn(p, sleeps);
+	}
+	return worked;
+}
+
 /* ---- Mailbox -------------------------------------------------------------- */
 
 static void loop_wake(struct loop *l)
@@ -293,6 +319,7 @@ struct loop *loop_new(uint64_t (*clock)(void))
 	l->clock = clock ? clock : mono_ns;
 	list_init(&l->timers);
 	list_init(&l->at_once);
+	list_init(&l->pollers);
 	l->wake = (struct loop_watch){ .fd = -1, .events = EPOLLIN, .fn = wake_fn };
 	err = open_files(l);
 	if (!err)
@@ -307,7 +334,7 @@ void loop_free(struct loop *l)
 	if (!l)
 		return;
 	/* A timer's owner may still clear it afterwards. */
-	while (list_pop(&l->timers) || list_pop(&l->at_once))
+	while (list_pop(&l->timers) || list_pop(&l->at_once) || list_pop(&l->pollers))
 		;
 	if (l->wake.fd >= 0)
 		close(l->wake.fd);
@@ -341,7 +368,7 @@ static int wait_events(struct loop *l, bool may_sleep)
 		atomic_store(&l->sleeping, true);
 		/* From here on a sender wakes us. Look once more for messages that came
 		 * before. */
-		if (!atomic_load(&l->mailbox) && !atomic_load(&l->stop))
+		if (!run_pollers(l, true) && !atomic_load(&l->mailbox) && !atomic_load(&l->stop))
 			ms = sleep_ms(l);
 	}
 	l->next = 0;
@@ -361,6 +388,7 @@ int loop_run(struct loop *l)
 		bool worked = run_mailbox(l);
 
 		run_timers(l);
+		worked |= run_pollers(l, false);
 		err = wait_events(l, !worked);
 		if (!err)
 			call_watches(l);

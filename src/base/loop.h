@@ -32,6 +32,14 @@ struct loop_timer {
 	void (*fn)(struct loop_timer *t);
 };
 
+/* Something that is looked at rather than waited for: memory that another process writes. */
+struct loop_poller {
+	struct list node;       /* in the loop's list, or unlinked */
+	/* Once a round; true: it has found work. sleeps: the loop is about to sleep, and whoever has work
+	 * from now on has to wake it, by a file. It may remove itself. */
+	bool (*fn)(struct loop_poller *p, bool sleeps);
+};
+
 struct loop_msg {
 	struct loop_msg *next;  /* the mailbox's link */
 	void (*fn)(struct loop_msg *m);
@@ -56,6 +64,10 @@ void loop_unwatch(struct loop *l, struct loop_watch *w);
 void loop_timer_init(struct loop_timer *t, void (*fn)(struct loop_timer *t));
 void loop_timer_set(struct loop *l, struct loop_timer *t, unsigned delay_ms);
 void loop_timer_clear(struct loop_timer *t);
+
+void loop_poll(struct loop *l, struct loop_poller *p);
+/* Does nothing if it is not in a loop; p->node was initialized. */
+void loop_unpoll(struct loop_poller *p);
 
 /* Any thread: m->fn(m) will run on the loop's thread. Messages of one sender keep their
  * order. m belongs to the loop until fn is called. */

@@ -48,6 +48,10 @@
 	X(READBACK_ATTRS,        "young.attrs",         "GETATTRs for read() answered without the server") \
 	X(BEHIND_COMMITS,     "behind.commits",      "COMMIT procedures of write-behind") \
 	X(SOLO_CHANGED,       "solo.changed",        "files that somebody else has changed with consistency=solo") \
+	X(RING_READS,         "ring.reads",          "reads by rings that have ended") \
+	X(RING_READ_BYTES,    "ring.read_bytes",     "file bytes read by rings") \
+	X(RING_WRITES,        "ring.writes",         "writes by rings that have ended") \
+	X(RING_WRITTEN_BYTES, "ring.written_bytes",  "file bytes written by rings") \
 	X(DIR_RPCS,           "dir.rpcs",            "READDIR and READDIRPLUS procedures") \
 	X(DIR_ENTRIES,        "dir.entries",         "directory entries received") \
 	X(CONN_UPS,           "conn.ups",            "connections set up") \

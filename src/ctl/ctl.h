@@ -59,7 +59,9 @@ struct ctl_config {
 	void (*remove_socket)(void);
 };
 
-/* The file of the control socket (ctl_socket.c). */
+/* The file of a socket (ctl_socket.c): of the mount's control, for its owner and root; or of its rings
+ * (src/ring), for all who may use the mount: they have to know a secret from an open file. */
+enum ctl_socket_kind { CTL_SOCKET_CONTROL, CTL_SOCKET_RINGS, CTL_SOCKETS };
 struct ctl_socket {
 	int fd;                 /* -1: none, or handed on */
 	char name[108];         /* ""; or there is one, and it may have to be removed */
@@ -68,7 +70,7 @@ struct ctl_socket {
 };
 
 /* Makes the socket of what is mounted there, and listens. 0, or -errno with eb set. */
-int ctl_socket_make(struct ctl_socket *s, const char *mountpoint, struct errbuf *eb);
+int ctl_socket_make(struct ctl_socket *s, enum ctl_socket_kind kind, const char *mountpoint, struct errbuf *eb);
 /* Removes the file, if it is still this socket's, and the directory if that is empty then. */
 void ctl_socket_remove(struct ctl_socket *s);
 void ctl_socket_close(struct ctl_socket *s);

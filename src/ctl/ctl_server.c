@@ -242,7 +242,7 @@ int ctl_listen(struct ctl *ctl, struct errbuf *eb)
 	if (ctl->cfg.make_socket)
 		rc = ctl->socket.fd = ctl->cfg.make_socket(eb);
 	else
-		rc = ctl_socket_make(&ctl->socket, ctl->cfg.mountpoint, eb);
+		rc = ctl_socket_make(&ctl->socket, CTL_SOCKET_CONTROL, ctl->cfg.mountpoint, eb);
 	if (rc < 0)
 		return rc;
 	ctl->hand_over.fn = on_hand_over;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The file of the control socket. Other daemons of the same user may be at work in its
+ * The files of the sockets. Other daemons of the same user may be at work in its
  * directory: the next mount of the same device number puts its socket in the place of ours,
  * and the last daemon to end removes the directory. A lock on the directory makes them take
  * turns, so that nobody removes what another one has just made.
@@ -56,7 +56,7 @@ static int find_mount(const char *mountpoint, struct ctl_mount *m, struct errbuf
 		       mountpoint, ctl_mountinfo);
 }
 
-static int bind_to(struct ctl_socket *s, int fd)
+static int bind_to(struct ctl_socket *s, int fd, mode_t mode)
 {
 	_Static_assert(sizeof(((struct sockaddr_un *)NULL)->sun_path) == CTL_NAME_MAX, "unix(7)");
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
@@ -65,10 +65,11 @@ static int bind_to(struct ctl_socket *s, int fd)
 
 	memcpy(un.sun_path, s->name, sizeof(un.sun_path));
 	/* Before bind() this is the most that the file's mode will allow. */
-	if (fchmod(fd, 0600) < 0 || (unlink(s->name) < 0 && errno != ENOENT) ||
+	if (fchmod(fd, mode) < 0 || (unlink(s->name) < 0 && errno != ENOENT) ||
 	    bind(fd, (struct sockaddr *)&un, sizeof(un)) < 0)
 		return -errno;
-	if (lstat(s->name, &st) == 0 && listen(fd, SOMAXCONN) == 0) {
+	/* The umask has had its say. */
+	if (chmod(s->name, mode) == 0 && lstat(s->name, &st) == 0 && listen(fd, SOMAXCONN) == 0) {
 		s->dev = st.st_dev;
 		s->ino = st.st_ino;
 		return 0;
@@ -78,14 +79,15 @@ static int bind_to(struct ctl_socket *s, int fd)
 	return rc;
 }
 
-static int make_socket(struct ctl_socket *s, const char *dir, struct errbuf *eb)
+static int make_socket(struct ctl_socket *s, enum ctl_socket_kind kind, const char *dir, struct errbuf *eb)
 {
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), lock, rc;
+	int type = kind == CTL_SOCKET_RINGS ? SOCK_SEQPACKET : SOCK_STREAM, lock, rc;
+	int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0)
 		return err_set(eb, -errno, "cannot make a socket: %s", strerror(errno));
 	lock = lock_directory(dir);
-	rc = bind_to(s, fd);
+	rc = bind_to(s, fd, kind == CTL_SOCKET_RINGS ? 0666 : 0600);
 	unlock_directory(lock);
 	if (rc) {
 		close(fd);
@@ -97,7 +99,7 @@ static int make_socket(struct ctl_socket *s, const char *dir, struct errbuf *eb)
 	return 0;
 }
 
-int ctl_socket_make(struct ctl_socket *s, const char *mountpoint, struct errbuf *eb)
+int ctl_socket_make(struct ctl_socket *s, enum ctl_socket_kind kind, const char *mountpoint, struct errbuf *eb)
 {
 	char dir[CTL_DIR_MAX];
 	struct ctl_mount m;
@@ -106,10 +108,12 @@ int ctl_socket_make(struct ctl_socket *s, const char *mountpoint, struct errbuf 
 	if (rc)
 		return rc;
 	for (int i = 0; i < TRIES; i++) {
-		rc = ctl_where_make(dir, eb);
+		rc = kind == CTL_SOCKET_RINGS ? ctl_where_make_rings(dir, eb) : ctl_where_make(dir, eb);
 		if (!rc) {
 			ctl_where_name(dir, &m, s->name);
-			rc = make_socket(s, dir, eb);
+			if (kind == CTL_SOCKET_RINGS)
+				strncat(s->name, ".rings", sizeof(s->name) - strlen(s->name) - 1);
+			rc = make_socket(s, kind, dir, eb);
 		}
 		/* The directory has just been removed. */
 		if (rc != -ENOENT)

@@ -125,7 +125,8 @@ unsigned ctl_where_dirs(uid_t uid, char out[CTL_DIRS][CTL_DIR_MAX])
 	return n;
 }
 
-int ctl_where_check(const char *dir, uid_t uid, struct errbuf *eb)
+/* closed_to: what others may not have. */
+static int where_check(const char *dir, uid_t uid, mode_t closed_to, struct errbuf *eb)
 {
 	struct stat st;
 	const char *why;
@@ -136,12 +137,17 @@ int ctl_where_check(const char *dir, uid_t uid, struct errbuf *eb)
 		why = "is not a directory";
 	else if (st.st_uid != uid)
 		why = "is another user's directory";
-	else if (st.st_mode & 077)
+	else if (st.st_mode & closed_to)
 		why = "is open to other users";
 	else
 		return 0;
 	return err_set(eb, -EPERM, "'%s' %s, so it is not used: remove it, or make it a directory of "
-		       "uid %u with mode 0700", dir, why, uid);
+		       "uid %u with mode %04o", dir, why, uid, 0777u & ~closed_to);
+}
+
+int ctl_where_check(const char *dir, uid_t uid, struct errbuf *eb)
+{
+	return where_check(dir, uid, 077, eb);
 }
 
 void ctl_where_name(const char *dir, const struct ctl_mount *m, char out[CTL_NAME_MAX])
@@ -160,4 +166,16 @@ int ctl_where_make(char out[CTL_DIR_MAX], struct errbuf *eb)
 	if (mkdir(out, 0700) < 0 && errno != EEXIST)
 		return err_set(eb, -errno, "cannot make '%s': %s", out, strerror(errno));
 	return ctl_where_check(out, uid, eb);
+}
+
+int ctl_where_make_rings(char out[CTL_DIR_MAX], struct errbuf *eb)
+{
+	if (geteuid())
+		return ctl_where_make(out, eb);
+	snprintf(out, CTL_DIR_MAX, "%s/" PACKAGE_NAME "-rings", ctl_roots.run);
+	if (mkdir(out, 0755) == 0)
+		(void)!chmod(out, 0755);        /* the umask */
+	else if (errno != EEXIST)
+		return err_set(eb, -errno, "cannot make '%s': %s", out, strerror(errno));
+	return where_check(out, 0, 022, eb);
 }

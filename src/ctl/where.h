@@ -3,6 +3,8 @@
  * Which socket belongs to which mount.
  *
  *     DIR/MAJOR:MINOR     the device number of the mount, as in /proc/self/mountinfo
+ *     DIR/MAJOR:MINOR.rings       the socket of its rings (src/ring). Those of root's mounts are in
+ *                         /run/nfsrdma-fuse-rings, which others may search
  *
  *     DIR     /run/nfsrdma-fuse             root's mounts
  *             /run/user/UID/nfsrdma-fuse    others', if they have a /run/user/UID
@@ -62,3 +64,5 @@ int ctl_where_check(const char *dir, uid_t uid, struct errbuf *eb);
 void ctl_where_name(const char *dir, const struct ctl_mount *m, char out[CTL_NAME_MAX]);
 /* Chooses this process's directory, and makes it if need be. 0, or -errno with eb set. */
 int ctl_where_make(char out[CTL_DIR_MAX], struct errbuf *eb);
+/* The same for the rings' socket. */
+int ctl_where_make_rings(char out[CTL_DIR_MAX], struct errbuf *eb);

@@ -201,6 +201,9 @@ enum believed_forget believed_forget_begins(struct inode_table *t, struct inode 
 /* The same of the attributes and the pages, if it may have any. blocks: the caller may. FORGET_LATER also
  * as long as its pages are being dropped for another LOCK. */
 enum believed_forget believed_lock_begins(struct inode_table *t, struct inode *ino, bool waits, bool blocks);
+/* Has the kernel neither pages nor attributes of it? Answers to what it has asked for before come too late then.
+ * false: as above, by who may block. */
+bool believed_forgotten(struct inode_table *t, struct inode *ino);
 /* After FORGET_TELL of that. */
 void believed_lock_ends(struct inode_table *t, struct inode *ino);
 void believed_forget_ends(struct inode *ino);

@@ -93,6 +93,19 @@ enum believed_forget believed_lock_begins(struct inode_table *t, struct inode *i
 	return how;
 }
 
+bool believed_forgotten(struct inode_table *t, struct inode *ino)
+{
+	struct believed *b = believed_of(ino);
+	bool told;
+
+	inode_lock(t, ino);
+	told = atomic_load(&b->paged) || b->first.ns || b->dropping || atomic_load(&b->forgetting);
+	if (!told)
+		forget_begins_locked(ino, false, false);
+	inode_unlock(t, ino);
+	return !told;
+}
+
 void believed_lock_ends(struct inode_table *t, struct inode *ino)
 {
 	struct believed *b = believed_of(ino);

@@ -117,6 +117,7 @@ const struct vfs_front fs_front = {
 	.changed_locked = front_changed_locked,
 	.marked_locked = believed_marked_locked,
 	.written = readback_there,
+	.written_past = fs_written_past,
 	.data_lost = front_data_lost,
 	.end_known = readback_end,
 	.file_begins_locked = fs_file_begins_locked,

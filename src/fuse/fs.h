@@ -11,12 +11,14 @@
 #pragma once
 
 #include "base/log.h"
+#include "ring/rings.h"
 #include "vfs/vfs.h"
 
 enum fs_lookupcache { FS_LOOKUPCACHE_ALL, FS_LOOKUPCACHE_POS, FS_LOOKUPCACHE_NONE };
 
 struct fs_config {
 	struct vfs_config vfs;          /* place: the mount point; solo: see fuse/solo.h */
+	struct rings_config rings;      /* if the client's memory may be lent, and not with solo */
 	const char *fuse_opts;          /* libfuse's -o: fsname, subtype, ro, allow_other... */
 	enum fs_lookupcache lookupcache;
 	bool debug;                     /* libfuse logs each request */
@@ -65,6 +67,11 @@ int fs_bdi_set(unsigned major, unsigned minor, unsigned kib);
  * mount left.
  */
 int fs_mount(struct fs *fs, struct errbuf *eb);
+
+/* Any thread, when it is mounted: programs reach its rings by this listening socket, of that name, which
+ * becomes fs's. */
+bool fs_has_rings(const struct fs *fs);
+void fs_listen(struct fs *fs, int fd, const char *name);
 
 /* Blocks until the file system is unmounted, or until fs_stop(). When it returns the mount
  * is gone, and FUSE waits for no request any more. */

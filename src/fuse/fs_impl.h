@@ -75,6 +75,7 @@ struct fs {
 	sem_t inited;                   /* posted: FUSE_INIT has come */
 	struct write_back write_back;
 	struct dropper dropper;
+	struct rings *rings;            /* NULL: there are none */
 	bool xattrs;                    /* the server has some, and the kernel does not ask at each write */
 	bool tells_umask;               /* the kernel leaves it to the server */
 	bool writes_past;               /* the kernel drops the pages that a write goes past */
@@ -93,6 +94,9 @@ struct fs_file {
 	bool set_id;                    /* it had set-id bits at the open */
 	bool writes;                    /* it may be written through */
 	bool dirties;                   /* the kernel may have pages that it has dirtied */
+	bool appends;                   /* O_APPEND, and... */
+	int access;                     /* ...O_ACCMODE of its open */
+	_Atomic bool ringed;            /* there was a token for it (ioctl.c) */
 	_Atomic bool drops;             /* the kernel drops its pages at the open, and has not shown
 					 * yet that it has (believed_open_locked()) */
 	_Atomic uint64_t refused;       /* 1 + where a direct append was refused; 0: nowhere */
@@ -138,6 +142,7 @@ struct fs_req {
 		enum believed_forget how;
 		void (*dropped)(struct fs_req *r);
 	} drop;
+	void (*past_then)(struct vfs_op *op);   /* past.c */
 	mode_t type;                    /* make.c: what is to be made (S_IFMT) */
 	uint32_t mask;                  /* ACCESS */
 	bool moved;                     /* data.c: an append goes where the kernel does not expect it */
@@ -345,6 +350,11 @@ void fs_forget_attr(struct fs_req *r);
  * the pages that the kernel may have. Until then other opens find no difference, but this: it is counted
  * in believed.differing, by the caller, before the attributes are noted. */
 void fs_forget_then(struct fs_req *r, bool pages, void (*forgotten)(struct fs_req *r));
+
+/* ---- past.c ---- */
+
+/* vfs_front. */
+void fs_written_past(struct vfs_op *op, void (*then)(struct vfs_op *op));
 
 /* ---- statfs.c ---- */
 

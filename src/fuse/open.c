@@ -51,6 +51,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include "fuse/fs_impl.h"
+#include "ring/rings.h"
 
 /* The kernel's own flag of an open by execve(); open(2) cannot set it. */
 #define FMODE_EXEC 0x20
@@ -102,6 +103,8 @@ struct fs_file *fs_file_new(struct fs_req *r, struct inode *ino)
 	f->f.ino = ino;
 	f->dirties = may_dirty(fs, r->fi.flags);
 	f->writes = may_write(r->fi.flags);
+	f->appends = r->fi.flags & O_APPEND;
+	f->access = r->fi.flags & O_ACCMODE;
 	f->handle = handle_new(&fs->files, f);
 	if (!f->handle) {
 		free(f);
@@ -254,6 +257,8 @@ void fs_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct fs_file *f = handle_del(&fs_of(req)->files, fi->fh);
 
+	if (f && atomic_load(&f->ringed))
+		rings_closed(fs_of(req)->rings, &f->f);
 	if (f)
 		file_put(vfs_this_lane, &f->f);
 	fuse_reply_err(req, f ? 0 : EBADF);

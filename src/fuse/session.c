@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "fuse/fs_impl.h"
+#include "ring/rings.h"
 
 #define INIT_TIMEOUT_S 20
 /* For so long the end waits for a thread of dropper.h: a READ may take its time. */
@@ -144,6 +145,7 @@ static const struct fuse_lowlevel_ops fs_ops = {
 	.getlk = fs_getlk,
 	.setlk = fs_setlk,
 	.flock = fs_flock,
+	.ioctl = fs_ioctl,
 };
 
 static struct fuse_session *new_session(const char *fuse_opts, uint32_t max_read, bool debug,
@@ -396,7 +398,22 @@ int fs_new(const struct fs_config *cfg, struct nfs_client *cl, struct fs **out,
 	rc = fs->lanes && fs->vfs.lanes ? root_init(fs, eb) : err_set(eb, -ENOMEM, "out of memory");
 	if (!rc)
 		rc = fs_session_new(fs, eb);
+	if (!rc && cl->arena.lent.base && !cfg->vfs.solo && rings_new(&fs->rings, &fs->vfs, &cfg->rings))
+		log_warn("this mount has no rings: out of memory");
 	return rc;
+}
+
+void fs_listen(struct fs *fs, int fd, const char *name)
+{
+	if (fs->rings)
+		rings_listen(fs->rings, fd, name);
+	else
+		close(fd);
+}
+
+bool fs_has_rings(const struct fs *fs)
+{
+	return fs->rings;
 }
 
 int fs_mount(struct fs *fs, struct errbuf *eb)
@@ -446,6 +463,8 @@ void fs_wait(struct fs *fs)
 	if (aborts && !dropper_stop(&fs->dropper, DROPPERS_END_S))
 		log_err("the kernel still waits for data of a file on '%s', so this process cannot end: "
 			"`umount -f`, or 1 in /sys/fs/fuse/connections/*/abort, ends that", fs->cfg.vfs.place);
+	if (fs->rings)
+		rings_end(fs->rings);
 	vfs_drain(&fs->vfs);
 	nfs_each_lane(fs->vfs.cl, fs_lane_detach, fs);
 	vfs_stop(&fs->vfs);
@@ -458,6 +477,7 @@ void fs_free(struct fs *fs)
 		return;
 	for (unsigned i = 0; fs->lanes && i < fs->vfs.nlanes; i++)
 		fs_lane_fini(&fs->lanes[i]);
+	rings_free(fs->rings);
 	if (fs->se)
 		fuse_session_destroy(fs->se);
 	vfs_fini(&fs->vfs);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The arena of a mount. It may grow by cfg.room bytes: its keeper registers each extent with all
- * devices that the mount's connections use (cl->domain), and leaves some memory to others.
+ * devices that the mount's connections use (cl->domain), and leaves some memory to others. Memory of
+ * programs (base/lent.h) is registered in the same way, behind the extents, if cfg.lends.
  *
  * nfs_client_new() begins this before there are connections. nfs_client_free() ends the keeper
  * while there still are lanes and devices.
@@ -38,21 +39,40 @@ static const struct arena_keeper_ops keeper_ops = {
 	.spare = buffers_spare, .add = buffers_add, .remove = buffers_remove, .look_ms = 1000,
 };
 
+static int buffers_lend(void *ctx, unsigned i, void *mem, size_t len, struct errbuf *eb)
+{
+	struct nfs_client *cl = ctx;
+
+	return fab_domain_add(&cl->domain, cl->arena.more.n + i, mem, len, eb);
+}
+
+static bool buffers_take_back(void *ctx, unsigned i)
+{
+	struct nfs_client *cl = ctx;
+
+	return fab_domain_remove(&cl->domain, cl->arena.more.n + i);
+}
+
+static const struct lent_ops lent_ops = { .add = buffers_lend, .remove = buffers_take_back };
+
 /* What there is from the beginning is enough to work with. */
 static void grow_later(struct nfs_client *cl)
 {
-	size_t n = cl->cfg.room / ARENA_EXTENT;
+	size_t n = cl->cfg.room / ARENA_EXTENT, lent = cl->cfg.lends ? LENT_PIECES : 0;
 	int rc = 0;
 
 	if (n > ARENA_EXTENTS_MAX)
 		n = ARENA_EXTENTS_MAX;
-	if (n)
-		rc = fab_domain_pieces(&cl->domain, (unsigned)n);
+	if (n + lent)
+		rc = fab_domain_pieces(&cl->domain, (unsigned)(n + lent));
 	if (!rc)
 		rc = arena_grows(&cl->arena, (unsigned)n, &keeper_ops, cl);
 	if (rc)
 		log_warn("the buffers for write-behind cannot grow: %s",
 			 strerror(-rc));
+	rc = lent && cl->domain.npieces ? lent_init(&cl->arena.lent, &lent_ops, cl) : 0;
+	if (rc)
+		log_warn("this mount has no rings: %s", strerror(-rc));
 }
 
 int nfs_buffers_init(struct nfs_client *cl)

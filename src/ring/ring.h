@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The protocol of rings: how a program reads and writes open files of a mount past FUSE. The daemon
+ * The protocol of rings: how a program reads and writes open files of a mount past the kernel. The daemon
  * (src/ring) and the library (src/lib) have nothing else in common. This header needs no other one
  * of the project.
  *
  *     program                                          daemon
  *     -------                                          ------
- *     fd = open(file on the mount)      -- FUSE -->    OPEN: kernel and server check permission
- *     ioctl(fd, RING_IOC_TOKEN)         -- FUSE -->    a token for that open file, once, for RING_TOKEN_S
+ *     fd = open(file on the mount)      -- kernel -->  OPEN: kernel and server check permission
+ *     ioctl(fd, RING_IOC_TOKEN)         -- kernel -->  a token for that open file, once, for RING_TOKEN_S
  *          <-- token, name of the socket
  *     connect, as the same user         -- socket -->  SO_PEERCRED
  *     RING_OPEN    memfd                -- socket -->  maps the ring; it is a lane's from now on

@@ -11,11 +11,12 @@ static bool is_in(const struct fab_mr *mr, const void *mem, uint32_t len)
 	return (const char *)mem >= (char *)mr->base && at <= mr->len && len <= mr->len - at;
 }
 
-/* iWARP registers for each call, and no extent as a whole: what stands for that is not used. */
+/* An extent's, or that of a program's memory. iWARP registers for each call, and neither as a whole: what
+ * stands for that is not used. */
 static const struct fab_mr *__attribute__((noinline))
-extent_mr(const struct rr_link *l, const void *mem, uint32_t len)
+piece_mr(const struct rr_link *l, const void *mem, uint32_t len)
 {
-	int i = arena_extent_of(l->conn->mag->arena, mem, len);
+	int i = arena_piece_of(l->conn->mag->arena, mem, len);
 
 	if (i < 0)
 		return NULL;
@@ -26,7 +27,7 @@ extent_mr(const struct rr_link *l, const void *mem, uint32_t len)
  * trust the caller. */
 const struct fab_mr *rr_data_mr(const struct rr_link *l, const void *mem, uint32_t len)
 {
-	return is_in(&l->data, mem, len) ? &l->data : extent_mr(l, mem, len);
+	return is_in(&l->data, mem, len) ? &l->data : piece_mr(l, mem, len);
 }
 
 static void name_segment(struct rr_seg *out, const struct fab_mr *mr, const void *mem, uint32_t len)

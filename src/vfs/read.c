@@ -3,6 +3,7 @@
  * READ: the server places the data in a data buffer (or sends it in the reply, if it is short),
  * and that memory is the result. The operation owns the buffer from the start of the READ until it
  * is freed. What is held (behind_read.c) or was read ahead (ahead.h) is the result without a call.
+ * Or it is placed in memory that the front end has named (data.into), after all that is held.
  *
  * A server may read fewer bytes than it was asked to. Then we ask for the rest.
  */
@@ -15,12 +16,18 @@
 
 static void read_done(struct vfs_op *op);
 
+/* Where its data is to be. */
+static char *read_memory(const struct vfs_op *op)
+{
+	return op->data.into ? op->data.into : op->data.buf[0]->mem;
+}
+
 static void read_more(struct vfs_op *op)
 {
 	struct nfs_io_args *io = &op->call.args.io;
 
 	io->count = (uint32_t)(op->data.size - op->data.filled);
-	io->sink[0] = (struct rr_iov){ (char *)op->data.buf[0]->mem + op->data.filled, io->count };
+	io->sink[0] = (struct rr_iov){ read_memory(op) + op->data.filled, io->count };
 	io->sink[1].len = 0;
 	vfs_start(op, NFS_OP_READ, read_done);
 }
@@ -29,7 +36,7 @@ static void read_more(struct vfs_op *op)
 static void read_gather(struct vfs_op *op)
 {
 	struct nfs_call *c = &op->call;
-	char *at = (char *)op->data.buf[0]->mem + op->data.filled;
+	char *at = read_memory(op) + op->data.filled;
 
 	/* Placed data is there already. */
 	if (c->res.io.len && c->res.io.ptr != at) {
@@ -98,13 +105,13 @@ static void read_done(struct vfs_op *op)
 		vfs_end_with(op, -EIO);
 		return;
 	}
-	if (more || d->filled || d->lays) {
+	if (more || d->filled || d->lays || d->into) {
 		read_gather(op);
 		if (more) {
 			read_more(op);
 			return;
 		}
-		mem = d->buf[0]->mem;
+		mem = read_memory(op);
 		len = d->filled;
 	}
 	read_ends(op, mem, len);
@@ -182,7 +189,9 @@ void vfs_read(struct vfs_op *op)
 {
 	op->call.open = op->file->open;
 	op->call.args.io.offset = op->data.start;
-	if (behind_holds(op->ino))
+	if (op->data.into)
+		behind_settle(op, op->ino, true, read_more);
+	else if (behind_holds(op->ino))
 		read_with_buffer(op, read_held);
 	else
 		read_now(op);

@@ -75,6 +75,9 @@ struct vfs_front {
 	void (*marked_locked)(struct inode *ino, uint64_t before, uint64_t after);
 	/* The server has got bytes up to `end` that are not held any more. */
 	void (*written)(struct inode *ino, uint64_t end);
+	/* op, a WRITE that it has not asked for, has put data.filled bytes at data.start. Now or later it
+	 * believes nothing older any more, and calls then(op). NULL: it believes nothing. */
+	void (*written_past)(struct vfs_op *op, void (*then)(struct vfs_op *op));
 	/* Bytes that a write had been answered for are lost. */
 	void (*data_lost)(struct inode *ino);
 	/* The file's end, and the end of what the server may have of it. false: nobody knows. */
@@ -162,6 +165,7 @@ struct op_data {
 	unsigned niov;                  /* of the result */
 	unsigned waits;                 /* how often it has waited for a piece */
 	uint64_t since_ns;              /* the result is as old as that; 0: as new as can be */
+	void *into;                     /* registered memory for it; NULL: a buffer */
 	bool cached;                    /* through the page cache: what is held and read ahead counts */
 	bool reread;                    /* has been sent again for its end */
 	bool lays;                      /* what is held is laid over it, if it was at laid_ns */
@@ -262,6 +266,7 @@ struct vfs_op {
 	void (*release)(struct vfs_op *op);     /* frees what it has in the union below; or NULL */
 	void (*pause_ends)(struct vfs_op *op);  /* it pauses, without a call: ends that, and op; or NULL */
 	void *memory;                           /* malloc'ed, and freed with it; or NULL */
+	void *asker;                            /* who has asked, if that is not vfs->front (src/ring); or NULL */
 	uint64_t start_ns;
 	struct inode *ino, *ino2;       /* references, dropped by vfs_op_free() */
 	struct file *file;              /* a reference */
@@ -396,7 +401,8 @@ bool op_data_buffers(struct vfs_lane *vl, struct arena_buf **mid, struct arena_b
 void op_data_take(struct vfs_op *op, struct arena_buf **mid, struct arena_buf **big);
 /* The same, for data that is copied into them. */
 void op_data_copy(struct vfs_op *op, struct arena_buf **mid, struct arena_buf **big, const char *data);
-/* read.c: file (a reference), data.start, size, cached. The result is in data.iov. */
+/* read.c: file (a reference), data.start, size, cached; or into, with a size of rsize at most. The result
+ * is in data.iov. */
 void vfs_read(struct vfs_op *op);
 /* write.c: file (a reference), call.args.io with the data, which is in data.buf; data.size, quick,
  * writeback. data.size is not 0. data.filled says how much was written, also if it fails. */

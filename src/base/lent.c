@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* See lent.h. */
+#include "base/lent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/arena_impl.h"
+
+int lent_init(struct lent *l, const struct lent_ops *ops, void *ctx)
+{
+	l->ops = ops;
+	l->ctx = ctx;
+	l->base = arena_reserve((size_t)LENT_UNITS << LENT_UNIT_BITS);
+	return l->base ? 0 : -errno;
+}
+
+void lent_fini(struct lent *l)
+{
+	if (l->base)
+		munmap(l->base, (size_t)LENT_UNITS << LENT_UNIT_BITS);
+	l->base = NULL;
+}
+
+/* ---- what is mapped ---- */
+
+/* Files of a hugetlbfs can be sealed, too, but a page that has been punched out of one may not come
+ * back: SIGBUS. One of tmpfs comes back, all zero. */
+int lent_check(int fd, size_t len, struct errbuf *eb)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct statfs fs;
+	struct stat st;
+
+	if (seals < 0 || fstatfs(fd, &fs) < 0 || fs.f_type != TMPFS_MAGIC)
+		return err_set(eb, -EINVAL, "it is no memfd of ordinary pages");
+	if (!(seals & F_SEAL_SHRINK))
+		return err_set(eb, -EPERM, "the memfd is not sealed against shrinking (F_SEAL_SHRINK)");
+	if (fstat(fd, &st) < 0)
+		return err_set(eb, -errno, "fstat: %s", strerror(errno));
+	if (len % (size_t)getpagesize())
+		return err_set(eb, -EINVAL, "%zu bytes are not whole pages", len);
+	if (len == 0 || st.st_size < 0 || (uint64_t)st.st_size < len)
+		return err_set(eb, -EINVAL, "the memfd has %lld bytes, not %zu", (long long)st.st_size, len);
+	return 0;
+}
+
+static int lent_map(void *at, int fd, size_t len, struct errbuf *eb)
+{
+	if (mmap(at, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
+		return err_set(eb, -errno, "it cannot be mapped: %s", strerror(errno));
+	/* As with the arena's. */
+	if (madvise(at, len, MADV_DONTFORK) < 0 || madvise(at, len, MADV_DONTDUMP) < 0)
+		return err_set(eb, -errno, "madvise: %s", strerror(errno));
+	return 0;
+}
+
+static void lent_unmap(void *at, size_t len)
+{
+	mmap(at, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+}
+
+/* ---- addresses ---- */
+
+static unsigned lent_units(size_t len)
+{
+	return (unsigned)((len + LENT_UNIT - 1) >> LENT_UNIT_BITS);
+}
+
+static void lent_own(struct lent *l, unsigned first, unsigned n, uint16_t whose)
+{
+	for (unsigned i = first; i < first + n; i++)
+		atomic_store_explicit(&l->unit_of[i], whose, memory_order_release);
+}
+
+/* n units in a row that nobody has. -1: there are none. */
+static int lent_free_units(const struct lent *l, unsigned n)
+{
+	for (unsigned i = 0, run = 0; i < LENT_UNITS; i++) {
+		run = atomic_load(&l->unit_of[i]) ? 0 : run + 1;
+		if (run == n)
+			return (int)(i + 1 - n);
+	}
+	return -1;
+}
+
+static int lent_free_piece(const struct lent *l)
+{
+	for (unsigned i = 0; i < LENT_PIECES; i++)
+		if (!l->len[i])
+			return (int)i;
+	return -1;
+}
+
+int lent_find(const struct lent *l, const void *mem, size_t len)
+{
+	size_t at = (uintptr_t)mem - (uintptr_t)l->base, end = at + len - 1;
+	unsigned whose;
+
+	if (!l->base || !len || at >> LENT_UNIT_BITS >= LENT_UNITS || end < at || end >> LENT_UNIT_BITS >= LENT_UNITS)
+		return -1;
+	whose = atomic_load_explicit(&l->unit_of[at >> LENT_UNIT_BITS], memory_order_acquire);
+	/* The last unit of a piece may be mapped in part. */
+	if (!whose || (const char *)mem - lent_at(l, whose - 1) + len > l->len[whose - 1])
+		return -1;
+	return (int)whose - 1;
+}
+
+/* ---- pieces ---- */
+
+int lent_add(struct lent *l, int fd, size_t len, struct errbuf *eb)
+{
+	int piece = lent_free_piece(l), unit, rc = lent_check(fd, len, eb);
+	char *at;
+
+	if (rc)
+		return rc;
+	unit = len <= (size_t)LENT_UNITS << LENT_UNIT_BITS ? lent_free_units(l, lent_units(len)) : -1;
+	if (piece < 0 || unit < 0)
+		return err_set(eb, -ENOSPC, "no room is left for memory of programs: %u pieces, %zu GiB in all",
+			       LENT_PIECES, (size_t)LENT_UNITS << LENT_UNIT_BITS >> 30);
+	at = l->base + ((size_t)unit << LENT_UNIT_BITS);
+	rc = lent_map(at, fd, len, eb);
+	if (!rc)
+		rc = l->ops->add(l->ctx, (unsigned)piece, at, len, eb);
+	if (rc) {
+		lent_unmap(at, len);
+		return rc;
+	}
+	l->first[piece] = (uint16_t)unit;
+	l->len[piece] = len;
+	lent_own(l, (unsigned)unit, lent_units(len), (uint16_t)(piece + 1));
+	return piece;
+}
+
+bool lent_remove(struct lent *l, unsigned piece)
+{
+	if (!l->ops->remove(l->ctx, piece))
+		return false;
+	lent_own(l, l->first[piece], lent_units(l->len[piece]), 0);
+	lent_unmap(lent_at(l, piece), l->len[piece]);
+	l->len[piece] = 0;
+	return true;
+}
