@@ -9,17 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* 0: not begun, or of no use. */
-static _Atomic pid_t here;
 static int report = -1;
-
-/* Cheap enough: who asks is about to make a system call of some microseconds. */
-bool preload_here(void)
-{
-	pid_t pid = atomic_load_explicit(&here, memory_order_relaxed);
-
-	return pid && pid == getpid();
-}
 
 /* In the parent. What the child has as well, its offset may be moved by. */
 static void before_fork(void)
@@ -33,7 +23,7 @@ static void in_child(void)
 {
 	int kept = report;
 
-	atomic_store(&here, 0);
+	preload_is_here(false);
 	preload_inside = true;
 	if (kept >= 0)
 		preload_fd_unkeep(kept);
@@ -44,7 +34,7 @@ static void in_child(void)
 	preload_counts = (struct preload_counts){ 0 };
 	preload_inside = false;
 	report = preload_fd_keep(kept);
-	atomic_store(&here, getpid());
+	preload_is_here(true);
 }
 
 /* Programs close their stderr before this is called: so it has one of its own. */
@@ -66,7 +56,7 @@ __attribute__((constructor)) static void begin(void)
 	preload_lanes_init();
 	pthread_atfork(before_fork, NULL, in_child);
 	begin_report();
-	atomic_store(&here, getpid());
+	preload_is_here(true);
 }
 
 __attribute__((destructor)) static void say(void)

@@ -133,6 +133,7 @@ extern struct preload_counts preload_counts;
 
 /* The process that has all this; false in a child of vfork() and clone(), which shares its memory. */
 bool preload_here(void);
+void preload_is_here(bool begun);
 void preload_forget_all(void);
 
 /* ---- whose is it: any thread ---- */

@@ -12,10 +12,6 @@
 /* The kernel reads and writes no more at a time. */
 #define CALL_MAX ((size_t)0x7ffff000)
 
-size_t preload_min = 64u << 10;
-_Thread_local bool preload_inside, preload_keeping;
-struct preload_counts preload_counts;
-
 /* 0: of no concern to us, or wrong, which the kernel says. */
 static size_t length(const struct preload_call *c)
 {
