@@ -16,6 +16,7 @@
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "base/sock.h"
 #include "ctl/ctl.h"
 #include "ctl/where.h"
 #include "fuse/fs.h"
@@ -37,43 +38,6 @@ struct reply {
 
 static int sock = -1;
 static pid_t pid;
-
-/* ---- messages ---- */
-
-/* A descriptor goes with it unless fd is -1. */
-static bool send_with(int to, const void *msg, size_t len, int fd)
-{
-	union { struct cmsghdr h; char room[CMSG_SPACE(sizeof(int))]; } c = { .h.cmsg_len = 0 };
-	struct iovec iov = { (void *)(uintptr_t)msg, len };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
-
-	if (fd >= 0) {
-		m.msg_control = &c;
-		m.msg_controllen = sizeof(c.room);
-		c.h = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
-					.cmsg_len = CMSG_LEN(sizeof(int)) };
-		memcpy(CMSG_DATA(&c.h), &fd, sizeof(fd));
-	}
-	return sendmsg(to, &m, MSG_NOSIGNAL) == (ssize_t)len;
-}
-
-/* *fd: the descriptor that has come with it, or -1. false: the other side is gone. */
-static bool receive_with(int from, void *msg, size_t len, int *fd)
-{
-	union { struct cmsghdr h; char room[CMSG_SPACE(sizeof(int))]; } c;
-	struct iovec iov = { msg, len };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &c,
-			    .msg_controllen = sizeof(c.room) };
-	const struct cmsghdr *h;
-	ssize_t n;
-
-	*fd = -1;
-	n = TEMP_FAILURE_RETRY(recvmsg(from, &m, MSG_CMSG_CLOEXEC));
-	h = n == (ssize_t)len ? CMSG_FIRSTHDR(&m) : NULL;
-	if (h && h->cmsg_type == SCM_RIGHTS && h->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(fd, CMSG_DATA(h), sizeof(*fd));
-	return n == (ssize_t)len;
-}
 
 /* ---- the process ---- */
 
@@ -377,7 +341,7 @@ static bool serve_one(int from, const struct request *q, int given)
 		r.rc = unmounter_unmount(q->arg);
 		break;
 	}
-	there = send_with(from, &r, sizeof(r), fd);
+	there = sock_send_with(from, &r, sizeof(r), fd, 0);
 	if (fd >= 0)
 		close(fd);
 	/* It would keep the mount alive when the daemon has died. */
@@ -407,7 +371,7 @@ static void __attribute__((noreturn)) unmounter_serve(void)
 	/* Only root has these. The path may lead through directories that others may not
 	 * search. */
 	priv_drop(1ull << CAP_SYS_ADMIN | 1ull << CAP_DAC_READ_SEARCH);
-	while (receive_with(fd, &q, sizeof(q), &given) && serve_one(fd, &q, given))
+	while (sock_receive_with(fd, &q, sizeof(q), &given, 0) == sizeof(q) && serve_one(fd, &q, given))
 		;
 	/* Of a daemon that was killed. */
 	unmounter_remove_sockets();
@@ -449,7 +413,8 @@ static int unmounter_ask_for(const struct request *q, int give, bool wants, stru
 {
 	int fd;
 
-	if (sock < 0 || !send_with(sock, q, sizeof(*q), give) || !receive_with(sock, r, sizeof(*r), &fd))
+	if (sock < 0 || !sock_send_with(sock, q, sizeof(*q), give, 0) ||
+	    sock_receive_with(sock, r, sizeof(*r), &fd, 0) != sizeof(*r))
 		return err_set(eb, -ENOTCONN, "the process nfsrdma-unmount is gone");
 	if (eb)
 		*eb = r->eb;

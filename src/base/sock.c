@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <string.h>
+#include <unistd.h>
 #include "base/loop.h"
 
 socklen_t sock_addr_len(const struct sockaddr_storage *ss)
@@ -87,4 +88,37 @@ bool sock_numeric(const char *text, size_t len, struct sock_numeric *out)
 	if (zone)
 		*zone = '%';
 	return true;
+}
+
+bool sock_send_with(int to, const void *msg, size_t len, int fd, int flags)
+{
+	union { struct cmsghdr h; char room[CMSG_SPACE(sizeof(int))]; } c = { .h.cmsg_len = 0 };
+	struct iovec iov = { (void *)(uintptr_t)msg, len };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (fd >= 0) {
+		m.msg_control = &c;
+		m.msg_controllen = sizeof(c.room);
+		c.h = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
+					.cmsg_len = CMSG_LEN(sizeof(int)) };
+		memcpy(CMSG_DATA(&c.h), &fd, sizeof(fd));
+	}
+	return sendmsg(to, &m, MSG_NOSIGNAL | flags) == (ssize_t)len;
+}
+
+ssize_t sock_receive_with(int from, void *msg, size_t len, int *fd, int flags)
+{
+	union { struct cmsghdr h; char room[CMSG_SPACE(sizeof(int))]; } c;
+	struct iovec iov = { msg, len };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &c,
+			    .msg_controllen = sizeof(c.room) };
+	const struct cmsghdr *h;
+	ssize_t n;
+
+	*fd = -1;
+	n = TEMP_FAILURE_RETRY(recvmsg(from, &m, MSG_CMSG_CLOEXEC | MSG_TRUNC | flags));
+	h = n >= 0 ? CMSG_FIRSTHDR(&m) : NULL;
+	if (h && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS && h->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(fd, CMSG_DATA(h), sizeof(*fd));
+	return n;
 }

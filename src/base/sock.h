@@ -28,3 +28,12 @@ bool sock_numeric(const char *text, size_t len, struct sock_numeric *out);
 /* An interface's name as the kernel takes it, and without '%', which separates it from an
  * address? */
 bool sock_is_zone(const char *name);
+
+/*
+ * One message over a Unix socket, and a descriptor with it unless fd is -1. flags: MSG_DONTWAIT, or 0.
+ * false: it could not be sent, and errno says why.
+ */
+bool sock_send_with(int to, const void *msg, size_t len, int fd, int flags);
+/* The same backwards: *fd is -1 if none has come; the kernel closes those that are too many. Returns what
+ * recvmsg() does, for a longer message as long as that is. */
+ssize_t sock_receive_with(int from, void *msg, size_t len, int *fd, int flags);

@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "base/sock.h"
 #include "ring/clients.h"
 
 /* A device may keep its registration while a connection of it is being buried. */
@@ -29,23 +30,9 @@ static void client_look(struct client *c);
 
 static void client_send(struct client *c)
 {
-	union { struct cmsghdr h; char room[CMSG_SPACE(sizeof(int))]; } fd = { .h.cmsg_len = 0 };
-	struct iovec iov = { &c->answer, sizeof(c->answer) };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
-
-	if (c->bell >= 0) {
-		m.msg_control = &fd;
-		m.msg_controllen = sizeof(fd.room);
-		fd.h = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
-					 .cmsg_len = CMSG_LEN(sizeof(int)) };
-		memcpy(CMSG_DATA(&fd.h), &c->bell, sizeof(c->bell));
-	}
 	/* Who does not take his answers before he asks further hangs up, as far as we see. */
-	if (sendmsg(c->watch.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof(c->answer))
+	if (!sock_send_with(c->watch.fd, &c->answer, sizeof(c->answer), c->bell, MSG_DONTWAIT))
 		shutdown(c->watch.fd, SHUT_RDWR);
-	if (c->bell >= 0)
-		close(c->bell);
-	c->bell = -1;
 }
 
 void client_answer(struct client *c, int status, unsigned value, const char *why)
@@ -243,23 +230,6 @@ void client_finish(struct client *c)
 }
 
 
-/* *fd: a descriptor that has come with it, or -1. Others that are too many the kernel closes. */
-static ssize_t client_receive(struct client *c, struct ring_request *q, int *fd)
-{
-	union { struct cmsghdr h; char room[CMSG_SPACE(sizeof(int))]; } room;
-	struct iovec iov = { q, sizeof(*q) };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &room,
-			    .msg_controllen = sizeof(room.room) };
-	const struct cmsghdr *h;
-	ssize_t n = recvmsg(c->watch.fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
-
-	*fd = -1;
-	h = n >= 0 ? CMSG_FIRSTHDR(&m) : NULL;
-	if (h && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS && h->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(fd, CMSG_DATA(h), sizeof(*fd));
-	return n;
-}
-
 static void on_client(struct loop_watch *w, uint32_t revents)
 {
 	struct client *c = container_of(w, struct client, watch);
@@ -267,7 +237,7 @@ static void on_client(struct loop_watch *w, uint32_t revents)
 	ssize_t n;
 	int fd;
 
-	n = client_receive(c, &q, &fd);
+	n = sock_receive_with(w->fd, &q, sizeof(q), &fd, MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR) && !(revents & (EPOLLHUP | EPOLLERR)))
 		return;
 	if (n == sizeof(q))
