@@ -63,7 +63,8 @@ static int lent_map(void *at, int fd, size_t len, struct errbuf *eb)
 
 static void lent_unmap(void *at, size_t len)
 {
-	mmap(at, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+	/* If there is no memory for that, the next piece there replaces it. */
+	(void)mmap(at, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
 }
 
 /* ---- addresses ---- */

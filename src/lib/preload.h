@@ -83,6 +83,7 @@ struct preload_mount {
 struct preload_file {
 	pthread_mutex_t offset;         /* the kernel's, between our lseek()s */
 	uint64_t id;                    /* no other one has had it */
+	struct preload_file *spare;     /* the next one that is not used */
 	unsigned refs;                  /* the table's lock, as for: */
 	atomic_uint numbers;            /* of descriptors */
 	atomic_bool shared;             /* another process has it as well */

@@ -64,7 +64,7 @@ static struct preload_file *make(void)
 	struct preload_file *f = spare;
 
 	if (f) {
-		memcpy(&spare, &f->ino, sizeof(spare));
+		spare = f->spare;
 		memset(f, 0, sizeof(*f));
 	} else {
 		f = calloc(1, sizeof(*f));
@@ -77,14 +77,12 @@ static struct preload_file *make(void)
 	return f;
 }
 
-_Static_assert(sizeof(ino_t) >= sizeof(void *), "a spare one has the next one there");
-
 static void drop_if_unused(struct preload_file *f)
 {
 	if (f->refs || f->numbers)
 		return;
 	pthread_mutex_destroy(&f->offset);
-	memcpy(&f->ino, &spare, sizeof(spare));
+	f->spare = spare;
 	spare = f;
 }
 

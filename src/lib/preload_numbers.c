@@ -260,15 +260,10 @@ PRELOAD_EXPORT int socketpair(int domain, int type, int protocol, int fds[2])
 static void keep_all(struct cmsghdr *c)
 {
 	size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-	unsigned char *at = (unsigned char *)c + CMSG_LEN(0);
+	int *fds = (int *)(void *)CMSG_DATA(c);
 
-	for (size_t i = 0; i < n; i++) {
-		int fd;
-
-		memcpy(&fd, at + i * sizeof(fd), sizeof(fd));
-		fd = preload_fd_keep(fd);
-		memcpy(at + i * sizeof(fd), &fd, sizeof(fd));
-	}
+	for (size_t i = 0; i < n; i++)
+		fds[i] = preload_fd_keep(fds[i]);
 }
 
 PRELOAD_EXPORT ssize_t recvmsg(int fd, struct msghdr *m, int flags)
