@@ -175,5 +175,7 @@ void lane_look(struct ring *ring);
 
 /* Takes and starts entries, and publishes those that have ended. true: there was something. */
 bool io_run(struct ring *ring);
+/* The lane is about to sleep. true: there is something. */
+bool io_sleep(struct ring *ring);
 /* Gives up all that are under way. */
 void io_give_up(struct ring *ring);

@@ -159,13 +159,26 @@ static void io_begin(struct ring *ring, const struct ring_sqe *e)
 	io_next(io);
 }
 
+/* No entry is taken any more. */
+static bool io_is_over(const struct ring *ring)
+{
+	return ring->ending || ring->broken;
+}
+
+/* Of a ring that is over the entries stay where they are, and nobody turns for them. */
+bool io_sleep(struct ring *ring)
+{
+	return !io_is_over(ring) && queue_sleep(&ring->q);
+}
+
 bool io_run(struct ring *ring)
 {
 	enum queue_next next = QUEUE_EMPTY;
 	struct ring_sqe e;
 	bool worked = ring->q.published != ring->q.done;
 
-	for (unsigned n = 0; !ring->ending && !ring->broken && n < TAKE_MOST && (next = queue_take(&ring->q, &e)) == QUEUE_ENTRY; n++) {
+	queue_awake(&ring->q);
+	for (unsigned n = 0; !io_is_over(ring) && n < TAKE_MOST && (next = queue_take(&ring->q, &e)) == QUEUE_ENTRY; n++) {
 		io_begin(ring, &e);
 		worked = true;
 	}

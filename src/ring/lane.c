@@ -19,10 +19,7 @@ static bool on_poll(struct loop_poller *p, bool sleeps)
 {
 	struct ring *ring = container_of(p, struct ring, poller);
 
-	if (sleeps)
-		return queue_sleep(&ring->q);
-	queue_awake(&ring->q);
-	return io_run(ring);
+	return sleeps ? io_sleep(ring) : io_run(ring);
 }
 
 /* Only empties it: io_run() follows in any case. */

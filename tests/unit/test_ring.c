@@ -606,6 +606,7 @@ Test(ring, memory_is_given_back_when_nothing_uses_it)
 	serve();
 	run_until_readable(p.sock);
 	cr_assert_eq(lent_now, 0);
+	lane_play_run(2);               /* the program may hear of that first */
 	cr_assert_eq(done(&p).result, 10);
 	file_put(vl, f);
 	hang_up(&p);
@@ -660,6 +661,28 @@ Test(ring, a_program_that_dies_gives_all_back_when_the_server_has_answered)
 	serve();
 	run_until(&lent_now, 0);
 	run_until(&closed, 1);
+}
+
+/* The lane sleeps, although what the program has filled is never taken. */
+Test(ring, a_ring_that_ends_does_not_keep_the_lane_awake)
+{
+	struct file *f = open_file();
+	struct program p;
+	uint32_t file;
+
+	begin(&p);
+	file = attach(&p, f, O_RDONLY);
+	file_put(vl, f);
+	post(&p, entry(&p, RING_READ, file, 0, 10));
+	close(p.sock);
+	for (unsigned i = 0; i < 5000 && !only_ring()->ending; i++)
+		lane_play_run(1);
+	atomic_store(&p.ring->sq_tail.count, 2);
+	cr_assert_not(only_ring()->poller.fn(&only_ring()->poller, true));
+	serve();
+	run_until(&closed, 1);
+	p.sock = -1;
+	hang_up(&p);
 }
 
 Test(ring, a_device_that_does_not_let_go_is_asked_again)
