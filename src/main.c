@@ -143,6 +143,30 @@ static int prepare_fs(struct mount *m, struct errbuf *eb)
 	return fs_new(&cfg, m->client, &m->fs, eb);
 }
 
+struct program_look {
+	void (*look)(const struct ctl_program *p, void *to);
+	void *to;
+};
+
+static void on_program(const struct rings_now *now, void *arg)
+{
+	const struct program_look *l = arg;
+	const struct ctl_program p = {
+		.pid = now->pid, .uid = now->uid, .rings = now->rings, .files = now->files, .memory_bytes = now->bytes,
+		.reads = now->reads, .read_bytes = now->read_bytes, .writes = now->writes,
+		.written_bytes = now->written_bytes,
+	};
+
+	l->look(&p, l->to);
+}
+
+static void each_program(void (*look)(const struct ctl_program *p, void *to), void *to, const void *arg)
+{
+	const struct mount *m = arg;
+
+	fs_each_program(m->fs, on_program, &(struct program_look){ look, to });
+}
+
 /* Runs on the server thread, because what the command thread starts talks to the server. The
  * mount is worth more than its control. */
 static void prepare_control(struct mount *m)
@@ -152,6 +176,7 @@ static void prepare_control(struct mount *m)
 		.mountpoint = m->opt.mountpoint,
 		.source = m->opt.source,
 		.make_path = nfs_plan_path,
+		.each_program = each_program,
 		.put_stats = put_stats,
 		.arg = m,
 		.make_socket = unmounter_control,

@@ -297,9 +297,45 @@ static void command_stats(struct ctl_client *c, const struct ctl_request *q)
 	ctl_reply(c, o);
 }
 
+/* ---- rings ---- */
+
+static void put_program(const struct ctl_program *p, void *to)
+{
+	struct json_object *o = json_object_new_object();
+
+	if (!o)
+		return;
+	put_member(o, "pid", (uint64_t)p->pid);
+	put_member(o, "uid", p->uid);
+	put_member(o, "rings", p->rings);
+	put_member(o, "files", p->files);
+	put_member(o, "memory_bytes", p->memory_bytes);
+	put_member(o, "reads", p->reads);
+	put_member(o, "read_bytes", p->read_bytes);
+	put_member(o, "writes", p->writes);
+	put_member(o, "written_bytes", p->written_bytes);
+	json_object_array_add(to, o);
+}
+
+static void command_rings(struct ctl_client *c, const struct ctl_request *q)
+{
+	const struct ctl_config *cfg = &c->ctl->cfg;
+	struct json_object *o = ctl_reply_new(c->ctl), *programs = json_object_new_array();
+
+	if (o && programs) {
+		if (cfg->each_program)
+			cfg->each_program(put_program, programs, cfg->arg);
+		json_object_object_add(o, "programs", programs);
+	} else {
+		json_object_put(programs);
+	}
+	ctl_reply(c, o);
+}
+
 static void (*const commands[CTL_COMMANDS])(struct ctl_client *c, const struct ctl_request *q) = {
 	[CTL_PATHS] = show_paths, [CTL_ADD] = add_path, [CTL_REMOVE] = remove_path,
 	[CTL_POLICY] = set_policy, [CTL_RECONNECT] = command_reconnect, [CTL_STATS] = command_stats,
+	[CTL_RINGS] = command_rings,
 };
 
 void ctl_command(struct ctl_client *c, const struct ctl_request *q)

@@ -42,6 +42,15 @@
 
 struct ctl;
 
+/* What a program has, and has done, by its rings. */
+struct ctl_program {
+	pid_t pid;                      /* as this process sees it; 0: it cannot */
+	uid_t uid;
+	unsigned rings, files;
+	uint64_t memory_bytes;          /* that it has lent */
+	uint64_t reads, read_bytes, writes, written_bytes;
+};
+
 struct ctl_config {
 	struct nfs_client *client;
 	const char *mountpoint;         /* absolute */
@@ -50,6 +59,8 @@ struct ctl_config {
 	 * or NULL: any. port 0: the mount's. 0, or -errno with eb set; 0 with eb set: a warning. */
 	int (*make_path)(struct rr_path *out, const struct nfs_config *cfg, const char *server,
 			 const char *local, unsigned port, struct errbuf *eb);
+	/* Any thread: look(p, to) for each program that has rings (src/ring). NULL: there are none. */
+	void (*each_program)(void (*look)(const struct ctl_program *p, void *to), void *to, const void *arg);
 	/* Any thread. */
 	void (*put_stats)(const struct stats_out *out, const void *arg);
 	const void *arg;

@@ -46,6 +46,7 @@ static const struct verb {
 	  "                min-latency" },
 	{ "reconnect", "path", true, 0, " ID|ADDRESS|all", "close a path's connections, and connect again" },
 	{ "stats", NULL, false, 0, "", "show all counters" },
+	{ "rings", NULL, false, 0, "", "show the programs that read and write past the kernel" },
 	{ "top", NULL, false, BIT(INTERVAL) | BIT(COUNT), " [--interval SECONDS] [--count N]",
 	  "show rates of calls and bytes, repeatedly" },
 };
@@ -211,6 +212,7 @@ static void print_stats(struct json_object *stats)
 static void print_reply(const struct args *a, struct json_object *reply)
 {
 	struct json_object *paths = ctl_member_of(reply, "paths", json_type_array);
+	struct json_object *programs = ctl_member_of(reply, "programs", json_type_array);
 	const char *warning = ctl_text_of(reply, "warning");
 
 	if (*warning)
@@ -220,6 +222,8 @@ static void print_reply(const struct args *a, struct json_object *reply)
 	} else if (strcmp(a->verb->name, "policy") == 0) {
 		ctl_put(stdout, ctl_text_of(reply, "policy"));
 		putchar('\n');
+	} else if (programs) {
+		ctl_print_program_table(stdout, programs);
 	} else if (paths) {
 		ctl_print_path_table(stdout, paths);
 	}

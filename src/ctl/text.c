@@ -137,6 +137,10 @@ static void text_cell(struct libscols_line *line, size_t i, const struct ctl_col
 	case CTL_COUNT:
 		scols_line_set_data(line, i, ctl_count_text(text_number(o, c->member), text));
 		break;
+	case CTL_NUMBER:
+		snprintf(both, sizeof(both), "%ju", (uintmax_t)ctl_number_of(o, c->member));
+		scols_line_set_data(line, i, both);
+		break;
 	case CTL_BYTES:
 		scols_line_set_data(line, i, ctl_bytes_text(text_number(o, c->member), text));
 		break;
@@ -203,4 +207,21 @@ void ctl_print_path_table(FILE *f, struct json_object *paths)
 		ctl_put(f, ctl_text_of(p, "why"));
 		fputc('\n', f);
 	}
+}
+
+void ctl_print_program_table(FILE *f, struct json_object *programs)
+{
+	static const struct ctl_column columns[] = {
+		{ "PID", CTL_NUMBER, "pid", NULL },
+		{ "UID", CTL_NUMBER, "uid", NULL },
+		{ "RINGS", CTL_COUNT, "rings", NULL },
+		{ "FILES", CTL_COUNT, "files", NULL },
+		{ "MEMORY", CTL_BYTES, "memory_bytes", NULL },
+		{ "READS", CTL_COUNT, "reads", NULL },
+		{ "READ", CTL_BYTES, "read_bytes", NULL },
+		{ "WRITES", CTL_COUNT, "writes", NULL },
+		{ "WRITTEN", CTL_BYTES, "written_bytes", NULL },
+	};
+
+	ctl_print_table(f, columns, sizeof(columns) / sizeof(columns[0]), programs, 0);
 }

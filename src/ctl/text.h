@@ -34,6 +34,7 @@ struct ctl_column {
 	enum {
 		CTL_LONG_WORD,          /* broken where lines are too long */
 		CTL_WORD, CTL_COUNT, CTL_BYTES, CTL_TIME,
+		CTL_NUMBER,             /* all of its digits */
 		CTL_OF                  /* member/of */
 	} kind;
 	const char *member, *of;        /* of the row's object */
@@ -45,3 +46,5 @@ void ctl_print_table(FILE *f, const struct ctl_column *columns, size_t n, struct
 		     unsigned width);
 /* Of a reply's "paths"; and why those that are not connected are not. */
 void ctl_print_path_table(FILE *f, struct json_object *paths);
+/* Of a reply's "programs". */
+void ctl_print_program_table(FILE *f, struct json_object *programs);

@@ -72,6 +72,8 @@ int fs_mount(struct fs *fs, struct errbuf *eb);
  * becomes fs's. */
 bool fs_has_rings(const struct fs *fs);
 void fs_listen(struct fs *fs, int fd, const char *name);
+/* Any thread, until fs_free(): rings_each(), if there are any. */
+void fs_each_program(struct fs *fs, void (*look)(const struct rings_now *now, void *arg), void *arg);
 
 /* Blocks until the file system is unmounted, or until fs_stop(). When it returns the mount
  * is gone, and FUSE waits for no request any more. */

@@ -411,6 +411,12 @@ void fs_listen(struct fs *fs, int fd, const char *name)
 		close(fd);
 }
 
+void fs_each_program(struct fs *fs, void (*look)(const struct rings_now *now, void *arg), void *arg)
+{
+	if (fs->rings)
+		rings_each(fs->rings, look, arg);
+}
+
 bool fs_has_rings(const struct fs *fs)
 {
 	return fs->rings;

@@ -22,6 +22,14 @@ at_least "$(stat_now ring.writes)" 100 "writes by rings"
 cat "$WORK/model" >"$TMPDIR/model"
 same "$TMPDIR/model" "$SERVER_WORK/model"
 
+# The mount says who has some.
+programs() { in_time 60 "$BIN" ctl "$MNT" rings --json; grep -c '"pid":' "$TMPDIR/in_time" || true; }
+equal "$(programs)" 0 "programs with rings, when all have ended"
+"$rings" model 5 100000 1 "$WORK/shown" >/dev/null & shown=$!
+sees_one() { (( $(programs) == 1 )); }
+until_true "a program with rings is shown" sees_one
+wait $shown || fail "model, while it is shown"
+
 # A program that is killed leaves nothing behind.
 random "$WORK/load" $(( 1 << 20 ))
 open_files() { local all=("/proc/$DAEMON/fd/"*); echo ${#all[@]}; }
