@@ -368,7 +368,7 @@ static int wait_events(struct loop *l, bool may_sleep)
 		atomic_store(&l->sleeping, true);
 		/* From here on a sender wakes us. Look once more for messages that came
 		 * before. */
-		if (!run_pollers(l, true) && !atomic_load(&l->mailbox) && !atomic_load(&l->stop))
+		if ((list_empty(&l->pollers) || !run_pollers(l, true)) && !atomic_load(&l->mailbox) && !atomic_load(&l->stop))
 			ms = sleep_ms(l);
 	}
 	l->next = 0;
@@ -388,7 +388,8 @@ int loop_run(struct loop *l)
 		bool worked = run_mailbox(l);
 
 		run_timers(l);
-		worked |= run_pollers(l, false);
+		if (!list_empty(&l->pollers))
+			worked |= run_pollers(l, false);
 		err = wait_events(l, !worked);
 		if (!err)
 			call_watches(l);

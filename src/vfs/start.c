@@ -333,6 +333,11 @@ static bool __attribute__((noinline)) op_locks(struct vfs_op *op)
 
 static void op_send(struct vfs_op *op)
 {
+	if (op->call.op == NFS_OP_READ || op->call.op == NFS_OP_WRITE) {
+		op->calling = true;
+		nfs_start(op->vl->lane, &op->call);
+		return;
+	}
 	if ((op_is_of_lock(&op->call) && op_locks(op)) || (op->call.op == NFS_OP_OPEN && op_awaits_return(op)))
 		return;
 	if (op->call.op == NFS_OP_OPEN || op->call.op == NFS_OP_CREATE)
