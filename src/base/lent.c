@@ -17,14 +17,19 @@ int lent_init(struct lent *l, const struct lent_ops *ops, void *ctx)
 {
 	l->ops = ops;
 	l->ctx = ctx;
-	l->base = arena_reserve((size_t)LENT_UNITS << LENT_UNIT_BITS);
-	return l->base ? 0 : -errno;
+	/* A limit of the process (RLIMIT_AS), or valgrind, may not let it have all of them. */
+	for (l->units = LENT_UNITS; l->units; l->units /= 2) {
+		l->base = arena_reserve((size_t)l->units << LENT_UNIT_BITS);
+		if (l->base)
+			return 0;
+	}
+	return -errno;
 }
 
 void lent_fini(struct lent *l)
 {
 	if (l->base)
-		munmap(l->base, (size_t)LENT_UNITS << LENT_UNIT_BITS);
+		munmap(l->base, (size_t)l->units << LENT_UNIT_BITS);
 	l->base = NULL;
 }
 
@@ -83,7 +88,7 @@ static void lent_own(struct lent *l, unsigned first, unsigned n, uint16_t whose)
 /* n units in a row that nobody has. -1: there are none. */
 static int lent_free_units(const struct lent *l, unsigned n)
 {
-	for (unsigned i = 0, run = 0; i < LENT_UNITS; i++) {
+	for (unsigned i = 0, run = 0; i < l->units; i++) {
 		run = atomic_load(&l->unit_of[i]) ? 0 : run + 1;
 		if (run == n)
 			return (int)(i + 1 - n);
@@ -104,7 +109,7 @@ int lent_find(const struct lent *l, const void *mem, size_t len)
 	size_t at = (uintptr_t)mem - (uintptr_t)l->base, end = at + len - 1;
 	unsigned whose;
 
-	if (!l->base || !len || at >> LENT_UNIT_BITS >= LENT_UNITS || end < at || end >> LENT_UNIT_BITS >= LENT_UNITS)
+	if (!l->base || !len || at >> LENT_UNIT_BITS >= l->units || end < at || end >> LENT_UNIT_BITS >= l->units)
 		return -1;
 	whose = atomic_load_explicit(&l->unit_of[at >> LENT_UNIT_BITS], memory_order_acquire);
 	/* The last unit of a piece may be mapped in part. */
@@ -122,10 +127,10 @@ int lent_add(struct lent *l, int fd, size_t len, struct errbuf *eb)
 
 	if (rc)
 		return rc;
-	unit = len <= (size_t)LENT_UNITS << LENT_UNIT_BITS ? lent_free_units(l, lent_units(len)) : -1;
+	unit = len <= (size_t)l->units << LENT_UNIT_BITS ? lent_free_units(l, lent_units(len)) : -1;
 	if (piece < 0 || unit < 0)
 		return err_set(eb, -ENOSPC, "no room is left for memory of programs: %u pieces, %zu GiB in all",
-			       LENT_PIECES, (size_t)LENT_UNITS << LENT_UNIT_BITS >> 30);
+			       LENT_PIECES, (size_t)l->units << LENT_UNIT_BITS >> 30);
 	at = l->base + ((size_t)unit << LENT_UNIT_BITS);
 	rc = lent_map(at, fd, len, eb);
 	if (!rc)

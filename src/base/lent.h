@@ -30,7 +30,7 @@ struct arena_range;
 
 #define LENT_UNIT_BITS 24u
 #define LENT_UNIT      ((size_t)1 << LENT_UNIT_BITS)
-#define LENT_UNITS     4096u            /* 64 GiB of addresses */
+#define LENT_UNITS     4096u            /* 64 GiB of addresses; less where those are few */
 #define LENT_PIECES    256u
 
 /* Registers a piece with all devices that there are and that come, and ends that: as
@@ -42,6 +42,7 @@ struct lent_ops {
 
 struct lent {
 	char *base;                     /* NULL: nothing is lent, ever */
+	unsigned units;                 /* of base: LENT_UNITS at the most */
 	const struct lent_ops *ops;
 	void *ctx;
 	size_t len[LENT_PIECES];        /* 0: there is no such piece */
