@@ -18,7 +18,8 @@ mount_up() {
 	case $1 in
 	kernel-*) kernel_up "${1#kernel-}" "$2" "$3" "mount $1" ;;
 	# By version 3, as nfs-cp: libnfs's version 4 does not write to every server.
-	ours-iwarp) daemon_up "${REMOTE%%:*}:$VIEW" "$2" "vers=3,nolock,fabric=iwarp${3:+,$3}" "mount $1" ;;
+	ours-iwarp|ours-iwarp-ring) daemon_up "${REMOTE%%:*}:$VIEW" "$2" "vers=3,nolock,fabric=iwarp${3:+,$3}" "mount $1" ;;
+	ours-ring) daemon_up "$REMOTE" "$2" "vers=$VERS,memreg=pool${3:+,$3}" "mount $1" ;;
 	ours-nodeleg) daemon_up "$REMOTE" "$2" "vers=$VERS,memreg=pool,nodeleg${3:+,$3}" "mount $1" ;;
 	ours-solo) daemon_up "$REMOTE" "$2" "vers=$VERS,consistency=solo${3:+,$3}" "mount $1" ;;
 	ours-earlier) BIN=${PLAN%/*}/earlier daemon_up "$REMOTE" "$2" "vers=$VERS,memreg=pool${3:+,$3}" "mount $1" ;;

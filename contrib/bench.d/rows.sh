@@ -4,9 +4,9 @@
 # The front end makes the plan of it, inside has a function row_NAME for each row, and
 # report takes titles and order from here.
 
-readonly CLIENTS='kernel-rdma kernel-tcp ours-pool ours-call ours-mw ours-solo ours-nodeleg'
+readonly CLIENTS='kernel-rdma kernel-tcp ours-pool ours-call ours-mw ours-solo ours-nodeleg ours-ring'
 readonly AGAINST_CLIENTS='ours-earlier ours-pool' # of --against
-readonly IWARP_CLIENTS='libnfs-tcp ours-iwarp'
+readonly IWARP_CLIENTS='libnfs-tcp ours-iwarp ours-iwarp-ring'
 
 # NAME|PLACE|SECONDS|BASE|CLIENTS|WORDS|SENTENCE
 #   PLACE     guest: a Linux server, in the guest or behind --server; host: tests/host/run;
@@ -35,7 +35,9 @@ locks|guest|5|kernel-rdma|kernel-rdma ours-pool|who locks|locks of byte ranges b
 headers|waits|8|kernel-rdma ours-nodeleg|kernel-rdma ours-nodeleg ours-pool|work|files that are read again and again: open + read 4 KiB + close of 100 that were read before, and 10 units that include 500 headers from the last of three folders, by gcc, and by a program that opens and reads them as cpp does. ours-nodeleg has the option nodeleg
 disk|waits|30|kernel-rdma|kernel-rdma ours-pool|flush (ms), MiB of a file, block, files at once|a server whose disk takes time to flush: dd conv=fsync to ext4 on dm-delay, and the COMMITs
 far|waits|8|kernel-rdma|kernel-rdma ours-pool|round trip (ms), work|a server that is far away: everyday work where each round trip takes time, and the calls
-iwarp|host|1|libnfs-tcp|$IWARP_CLIENTS|operation, MiB or block and queue depth|on this machine, without a guest: this client over iWARP in user space and the gateway, beside libnfs over TCP, to one nfs-ganesha by NFSv3. Copies in and out by cp and nfs-cp; random reads by fio and by a program of libnfs
+ring|guest|2|kernel-rdma ours-pool|kernel-rdma ours-pool ours-ring|operation, block, queue depth, programs|random reads and writes past the kernel: ours-ring reads and writes by rings (libnfsrdma) the same files of the same mount that the others read and write by O_DIRECT and libaio
+ring_iwarp|host|1|libnfs-tcp ours-iwarp|libnfs-tcp ours-iwarp ours-iwarp-ring|operation, block, queue depth, programs|the same on this machine, without a guest: over iWARP in user space and the gateway, beside libnfs over TCP, to one nfs-ganesha
+iwarp|host|1|libnfs-tcp|libnfs-tcp ours-iwarp|operation, MiB or block and queue depth|on this machine, without a guest: this client over iWARP in user space and the gateway, beside libnfs over TCP, to one nfs-ganesha by NFSv3. Copies in and out by cp and nfs-cp; random reads by fio and by a program of libnfs
 END
 
 # postgres_programs - the folder of PostgreSQL's programs, if it is installed.
@@ -87,6 +89,10 @@ variants() {
 	locks-quick) echo shared ;;
 	headers) printf '%s\n' again search compile ;;
 	headers-quick) printf '%s\n' again search ;;
+	ring) sets_of read,write 4k 1,16,64 1; sets_of read,write 1m 1,4 1 ;;
+	ring-quick) sets_of read,write 4k 16 1; sets_of read 1m 4 1 ;;
+	ring_iwarp) sets_of read 4k 1,16,64 1; sets_of read 4k 16,64 2; sets_of read 1m 4 1 ;;
+	ring_iwarp-quick) sets_of read 4k 16 1; sets_of read 1m 4 1 ;;
 	disk) sets_of 10,40 256 64k,1m 1; sets_of 10 1024 64k,1m 1; sets_of 10 256 64k,1m 4 ;;
 	disk-quick) echo '10 256 1m 1' ;;
 	far) sets_of 1,10 "trip,create,untar,rm-r,git-status,ls-lR,cp-in 64m,cp-out 64m,dd-read 1m,dd-fsync 1m" ;;
@@ -101,7 +107,7 @@ quick_clients() {
 	case $1 in
 	strategies) echo kernel-rdma ours-pool ours-mw ;;
 	solo) echo kernel-rdma ours-solo ;;
-	lanes|headers|iwarp) echo "${row_clients[$1]}" ;;
+	lanes|headers|iwarp|ring|ring_iwarp) echo "${row_clients[$1]}" ;;
 	*) echo kernel-rdma ours-pool ;;
 	esac
 }
@@ -117,11 +123,11 @@ clients_of() {
 	[[ ! $3 ]] || case $1 in
 	strategies) may=$of ;;
 	lanes) may='ours-pool ours-call ours-mw' ;;
-	iwarp) may=$of ;;
-	*) may=$CLIENTS ;;
+	ring|iwarp|ring_iwarp) may=$of ;;
+	*) may=${CLIENTS/ ours-ring/} ;;
 	esac
 	for client in $may; do
-		[[ ! $3 || $1 == iwarp || " $3 " == *" $client "* ]] && echo "$client"
+		[[ ! $3 || $1 == *iwarp || " $3 " == *" $client "* ]] && echo "$client"
 	done
 	return 0
 }
@@ -178,6 +184,16 @@ targets() {
 	locks|locks/s|alone|0.9|a lock and its end, by the only client
 	locks|locks/s|shared|0.9|a lock and its end, with another client
 	locks|us-handover|hand-over|0.67|a lock from one client to the next: 1.5 times as long
+	ring|IOPS|read 4k 1 1|1.2|a ring: random 4 KiB|ours-ring
+	ring|IOPS|read 4k 16 1|1.2|a ring: random 4 KiB|ours-ring
+	ring|IOPS|read 4k 64 1|1.2|a ring: random 4 KiB|ours-ring
+	ring|IOPS|write 4k 1 1|1.2|a ring: random 4 KiB|ours-ring
+	ring|IOPS|write 4k 16 1|1.2|a ring: random 4 KiB|ours-ring
+	ring|IOPS|write 4k 64 1|1.2|a ring: random 4 KiB|ours-ring
+	ring|MB/s|read 1m 1 1|1.0|a ring: random 1 MiB|ours-ring
+	ring|MB/s|read 1m 4 1|1.0|a ring: random 1 MiB|ours-ring
+	ring|MB/s|write 1m 1 1|1.0|a ring: random 1 MiB|ours-ring
+	ring|MB/s|write 1m 4 1|1.0|a ring: random 1 MiB|ours-ring
 	headers|opens/s|again|5.0|open + read 4 KiB + close under a delegation|ours-pool|ours-nodeleg
 	headers|s|search|1.0|500 headers searched and read as by cpp, 10 times
 	headers|s|compile|1.0|500 headers read by gcc, 10 times
@@ -248,6 +264,8 @@ shown() {
 	locks) echo 'locks/s calls/lock us-handover hand-overs busy cpu-%' ;;
 	headers) echo 'opens/s opens/s:ours-pool calls/1000 s s:ours-pool calls busy cpu-%' ;;
 	far) echo 'us-trip s MB/s calls busy' ;;
+	ring) echo 'IOPS IOPS:ours-pool MB/s MB/s:ours-pool busy cpu-%' ;;
+	ring_iwarp) echo 'IOPS IOPS:ours-iwarp MB/s MB/s:ours-iwarp busy cpu-%' ;;
 	iwarp) echo 'MB/s IOPS us-p50 us-p99 busy-s/GB cpu-s/GB' ;;
 	esac
 }
@@ -282,6 +300,10 @@ plots() {
 	far-ratio|ratios:kernel-rdma|far|s|.|A server far away, beside the kernel's client
 	far-calls|logbars|far|calls|.|A server far away: calls
 	solo-ratio|ratios:kernel-rdma|solo|s|.|Files that only this mount writes, beside the kernel's client
+	ring-4k|bars|ring|IOPS|.|Past the kernel: random 4 KiB
+	ring-1m|bars|ring|MB/s|.|Past the kernel: random 1 MiB
+	ring-ratio|ratios:kernel-rdma|ring|IOPS|.|Past the kernel: random 4 KiB, beside the kernel's client
+	ring-iwarp|bars|ring_iwarp|IOPS|.|Past the kernel over iWARP: random 4 KiB
 	iwarp-copies|bars|iwarp|MB/s|^[io]|Copies over iWARP and TCP
 	iwarp-random|bars|iwarp|IOPS|^read |Random reads over iWARP and TCP
 	END
