@@ -124,7 +124,7 @@ clients_of() {
 	strategies) may=$of ;;
 	lanes) may='ours-pool ours-call ours-mw' ;;
 	ring|iwarp|ring_iwarp) may=$of ;;
-	*) may=${CLIENTS/ ours-ring/} ;;
+	*) may=${CLIENTS/ ours-ring/} ;;       # what fio and others do goes by no ring
 	esac
 	for client in $may; do
 		[[ ! $3 || $1 == *iwarp || " $3 " == *" $client "* ]] && echo "$client"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * ring_random - random reads or writes of one file by a ring, as fio does them by the kernel: for the rows
- * ring and ring_iwarp of contrib/bench, and tests/bench/rings.
+ * ring and ring_iwarp of contrib/bench, and for tests/bench/lanes --rings.
  *
  *   ring_random read|write FILE BLOCK DEPTH SECONDS PROGRAMS
  *
@@ -164,8 +164,10 @@ int main(int argc, char **argv)
 		if (fork() == 0)
 			child(&r, i, argv[2], (double)seconds, out[1]);
 	for (unsigned i = 0; i < programs; i++)
-		if (wait(&status) < 0 || status)
-			return 1;
+		if (wait(&status) < 0)
+			die("a process that was to be started", errno);
+		else if (status)
+			return 1;       /* it has said why */
 	begun = now() - begun;
 	for (unsigned i = 0; i < programs && read(out[0], &calls, sizeof(calls)) == sizeof(calls); i++)
 		all += calls;
