@@ -10,6 +10,9 @@
  *       8     a file is closed, and opened again for reading, or for writing: 1 byte
  *       9     a memory is forgotten, and lent again: 1 byte
  *      10     the program dies
+ *      11     it dies, and each second operation under way ends by that
+ *      12     the next operation ends before it is under way: 1 byte how
+ *      13     there is no memory for the next operation
  * Operations are played here: each lies in a memory that is lent, as long as it is, and in a file that is
  * open for that. At the end all have ended.
  */
@@ -17,6 +20,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sanitizer/asan_interface.h>
 #include "fuzz.h"
 #include "ring/impl.h"
 
@@ -43,23 +47,47 @@ static struct ring_file attached[FILES];
 static struct rings rings;
 static struct ring ring;
 static struct ring_io ios[ENTRIES];
-static uint8_t memory[MEMORIES][LENT];
+/* Not one behind the other: what reaches beyond one is in none. */
+static struct { uint8_t lent[LENT], gap[64]; } memory[MEMORIES];
 static unsigned lent_users[MEMORIES];   /* operations */
 static union {
 	struct ring_memory m;
 	uint8_t bytes[sizeof(struct ring_memory) + ENTRIES * (sizeof(struct ring_sqe) + sizeof(struct ring_cqe))];
 } shared;
 
-/* ---- operations, the oldest first ---- */
+/* ---- operations ---- */
 
-static struct vfs_op *under_way[ENTRIES];
-static unsigned nunder_way;
+/*
+ * One that is free is poisoned, and the one that was freed first is used first. So the sanitizer sees a use
+ * behind the end as with malloc(), which takes much more of an input's time.
+ */
+enum { OPS = 2 * ENTRIES };
+
+static struct { struct vfs_op op; bool used; } ops[OPS];
+static unsigned next_op;
+static bool no_memory;                  /* for the next */
+
+static unsigned op_at(const struct vfs_op *op)
+{
+	return (unsigned)(container_of(op, __typeof__(ops[0]), op) - ops);
+}
 
 struct vfs_op *vfs_op_quiet(struct vfs_lane *vl, struct inode *ino, const struct rpc_cred *cred)
 {
-	struct vfs_op *op = calloc(1, sizeof(*op));
+	struct vfs_op *op;
 
-	CHECK(op && vl == &lane && ino == &inode);
+	CHECK(vl == &lane && ino == &inode);
+	if (no_memory) {
+		no_memory = false;
+		return NULL;
+	}
+	for (unsigned n = 0; ops[next_op].used; n++, next_op = (next_op + 1) % OPS)
+		CHECK(n < OPS);
+	ops[next_op].used = true;
+	op = &ops[next_op].op;
+	next_op = (next_op + 1) % OPS;
+	ASAN_UNPOISON_MEMORY_REGION(op, sizeof(*op));
+	memset(op, 0, sizeof(*op));
 	op->vl = vl;
 	op->ino = ino;
 	return op;
@@ -67,9 +95,15 @@ struct vfs_op *vfs_op_quiet(struct vfs_lane *vl, struct inode *ino, const struct
 
 void vfs_op_free(struct vfs_op *op)
 {
+	CHECK(ops[op_at(op)].used);
 	file_put(&lane, op->file);
-	free(op);
+	ops[op_at(op)].used = false;
+	ASAN_POISON_MEMORY_REGION(op, sizeof(*op));
 }
+
+/* Under way: the oldest first. */
+static struct vfs_op *under_way[ENTRIES];
+static unsigned nunder_way;
 
 void op_data_begins(struct vfs_op *op)
 {
@@ -79,22 +113,40 @@ void op_data_begins(struct vfs_op *op)
 static unsigned memory_of(const uint8_t *at, size_t len)
 {
 	for (unsigned i = 0; i < MEMORIES; i++)
-		if (at >= memory[i] && at + len <= memory[i] + LENT)
+		if (at >= memory[i].lent && at + len <= memory[i].lent + LENT)
 			return i;
 	CHECK(!"it lies in memory that is lent");
 	return 0;
 }
 
+static int ends_at_once = -1;           /* how the next one does, or -1 */
+
+static void ends(struct vfs_op *op, uint8_t how)
+{
+	size_t n = how == 0 ? op->data.size : how == 1 ? op->data.size / 2 : 0;
+
+	lent_users[memory_of(op->data.into ? op->data.into : op->call.args.io.data[0].mem, op->data.size)]--;
+	op->call.res.status = how > 2 ? -EIO : 0;
+	op->data.filled = n;
+	op->data.iov[0].iov_len = n;
+	op->data.niov = op->data.into && !op->call.res.status;
+	op->end(op);
+}
+
 static void begins(struct vfs_op *op, uint8_t *at, int not_access)
 {
+	int how = ends_at_once;
 	unsigned i = (unsigned)(op->file - files);
 
 	CHECK(op->data.size && op->data.size <= LENT && nunder_way < ENTRIES);
 	CHECK(op->data.start <= INT64_MAX - op->data.size);
 	CHECK(i < FILES && attached[i].access != not_access && op->file->refs);
 	lent_users[memory_of(at, op->data.size)]++;
-	touch(at, op->data.size);
-	under_way[nunder_way++] = op;
+	ends_at_once = -1;
+	if (how < 0)
+		under_way[nunder_way++] = op;
+	else
+		ends(op, (uint8_t)how);
 }
 
 void vfs_read(struct vfs_op *op)
@@ -109,22 +161,29 @@ void vfs_write(struct vfs_op *op)
 	begins(op, op->call.args.io.data[0].mem, O_RDONLY);
 }
 
-static void oldest_ends(uint8_t how)
+static void one_ends(unsigned i, uint8_t how)
 {
-	struct vfs_op *op = under_way[0];
-	size_t n = how == 0 ? op->data.size : how == 1 ? op->data.size / 2 : 0;
+	struct vfs_op *op = under_way[i];
 
-	memmove(under_way, under_way + 1, --nunder_way * sizeof(struct vfs_op *));
-	lent_users[memory_of(op->data.into ? op->data.into : op->call.args.io.data[0].mem, op->data.size)]--;
-	op->call.res.status = how > 2 ? -EIO : 0;
-	op->data.filled = n;
-	op->data.iov[0].iov_len = n;
-	op->data.niov = op->data.into && !op->call.res.status;
-	op->end(op);
+	memmove(under_way + i, under_way + i + 1, (--nunder_way - i) * sizeof(struct vfs_op *));
+	ends(op, how);
 }
+
+static bool gives_up;                   /* the next that is given up ends by that... */
+static bool gives_up_some;              /* ...and each second one after it */
 
 bool vfs_give_up(struct vfs_op *op)
 {
+	unsigned i = 0;
+
+	while (i < nunder_way && under_way[i] != op)
+		i++;
+	CHECK(i < nunder_way && op->waited);
+	gives_up = gives_up_some && !gives_up;
+	if (gives_up) {
+		one_ends(i, 3);
+		return true;
+	}
 	op->waited = false;
 	return false;
 }
@@ -144,11 +203,13 @@ static void on_last(struct vfs_lane *vl, struct file *f)
 static void fill_entry(void)
 {
 	uint32_t at = atomic_load(&shared.m.sq_tail.count) & (ENTRIES - 1);
+	uint8_t b[8];
 
-	shared.m.sq[at] = (struct ring_sqe){ .op = take(), .file = take(), .memory = take() };
-	shared.m.sq[at].len = take() | (uint32_t)take() << 8 | (uint32_t)take() << 16;
-	shared.m.sq[at].at = (uint64_t)take() << 6;
-	shared.m.sq[at].offset = (uint64_t)take() << 12;
+	for (unsigned i = 0; i < sizeof(b); i++)
+		b[i] = take();
+	shared.m.sq[at] = (struct ring_sqe){ .op = b[0], .file = b[1], .memory = b[2], .at = (uint64_t)b[6] << 6,
+					     .len = b[3] | (uint32_t)b[4] << 8 | (uint32_t)b[5] << 16,
+					     .offset = (uint64_t)b[7] << 12 };
 	atomic_fetch_add(&shared.m.sq_tail.count, 1);
 }
 
@@ -165,18 +226,19 @@ static void closes(uint8_t how)
 	unsigned i = how % FILES;
 
 	ring.file[i] = how & 16 ? NULL : &attached[i];
-	if (!under_way[0] || !nunder_way)
+	if (!nunder_way)
 		attached[i].access = how & 32 ? O_WRONLY : how & 64 ? O_RDWR : O_RDONLY;
 }
 
 static void step(uint8_t what)
 {
 	unsigned where;
+	uint8_t how;
 
-	switch (what % 11) {
+	switch (what % 14) {
 	case 0: case 1: case 2: case 3:
 		where = take() | (unsigned)take() << 8;
-		for (unsigned i = 0; i <= what % 11; i++)
+		for (unsigned i = 0; i <= what % 14; i++)
 			shared.bytes[(where + i) % sizeof(shared.bytes)] = take();
 		break;
 	case 4:
@@ -192,19 +254,27 @@ static void step(uint8_t what)
 		looks();
 		break;
 	case 7:
+		how = take();
 		if (nunder_way)
-			oldest_ends(take());
+			one_ends(0, how);
 		break;
 	case 8:
 		closes(take());
 		break;
 	case 9:
 		where = take();
-		ring.memory[where % MEMORIES].at = where & 16 ? NULL : (char *)memory[where % MEMORIES];
+		ring.memory[where % MEMORIES].at = where & 16 ? NULL : (char *)memory[where % MEMORIES].lent;
 		break;
-	case 10:
+	case 10: case 11:
 		ring.ending = true;
+		gives_up_some = what % 14 == 11;
 		io_give_up(&ring);
+		break;
+	case 12:
+		ends_at_once = take();
+		break;
+	case 13:
+		no_memory = true;
 	}
 }
 
@@ -224,6 +294,8 @@ static void begin(void)
 	ring.vl = &lane;
 	ring.bell.fd = -1;
 	ring.broken_msg.fn = on_broken;
+	no_memory = gives_up = gives_up_some = false;
+	ends_at_once = -1;
 	list_init(&ring.free);
 	list_init(&ring.busy);
 	queue_init(&ring.q, &shared.m, ENTRIES);
@@ -239,7 +311,7 @@ static void begin(void)
 		ring.file[i] = &attached[i];
 	}
 	for (unsigned i = 0; i < MEMORIES; i++)
-		ring.memory[i] = (struct ring_memory_of){ (char *)memory[i], LENT, 0 };
+		ring.memory[i] = (struct ring_memory_of){ (char *)memory[i].lent, LENT, 0 };
 	client.rsize = client.wsize = 4096;
 	client.lanes = &nfs;
 	rings.loop = fuzz_loop();
@@ -254,7 +326,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		step(take());
 	ring.ending = true;
 	while (nunder_way)
-		oldest_ends(2);
+		one_ends(0, 2);
 	if (ring.broken)
 		fuzz_spin(rings.loop, 0);
 	CHECK(list_empty(&ring.busy));
