@@ -159,28 +159,35 @@ int lib_request(struct nfsrdma_session *s, struct ring_request *r, int give_fd, 
 
 /* ---- the connection ---- */
 
-static int refused(const char *name, int error)
+/* named: by the environment */
+static int refused(const char *name, bool named, int error)
 {
-	return lib_fail(-error, "cannot connect to %s: %s%s", name, strerror(error),
-			error == ENOENT ? " (if this is a container, NFSRDMA_RINGS must name the socket)" : "");
+	const char *advice = "";
+
+	if (error == ENOENT && !named)
+		advice = " (in a container: bind that socket into it, and name it in NFSRDMA_RINGS if it is elsewhere there)";
+	else if (error == ECONNREFUSED)
+		advice = " (nobody listens: is it an earlier mount's? A container needs the new one)";
+	return lib_fail(-error, "cannot connect to %s%s: %s%s", name, named ? ", which NFSRDMA_RINGS names" : "",
+			strerror(error), advice);
 }
 
-static int open_socket(const char *name)
+static int open_socket(const char *name, bool named)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 	int fd, rc;
 
 	if (strlen(name) >= sizeof(un.sun_path))
-		return refused(name, ENAMETOOLONG);
+		return refused(name, named, ENAMETOOLONG);
 	strcpy(un.sun_path, name);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return refused(name, errno);
+		return refused(name, named, errno);
 	do
 		rc = connect(fd, (struct sockaddr *)&un, sizeof(un));
 	while (rc < 0 && errno == EINTR);
 	if (rc < 0) {
-		rc = refused(name, errno);
+		rc = refused(name, named, errno);
 		close(fd);
 		return rc;
 	}
@@ -202,7 +209,7 @@ int nfsrdma_connect(int fd, struct nfsrdma_session **out)
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return lib_fail(-ENOMEM, "there is no memory for a session");
-	s->socket = open_socket(name && *name ? name : t.socket);
+	s->socket = name && *name ? open_socket(name, true) : open_socket(t.socket, false);
 	if (s->socket < 0) {
 		rc = s->socket;
 		free(s);

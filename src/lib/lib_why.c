@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static _Thread_local char why[256];
+static _Thread_local char why[320];
 
 int lib_fail(int status, const char *fmt, ...)
 {

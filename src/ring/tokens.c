@@ -115,7 +115,7 @@ int token_take(struct rings *r, const uint8_t bytes[RING_TOKEN_BYTES], uid_t uid
 	t = token_find(r, bytes);
 	if (!t) {
 		rc = err_set(eb, -EBADF, "there is no such token: it was used, or is older than %u s, or its file "
-			     "is closed", RING_TOKEN_S);
+			     "is closed or on another mount", RING_TOKEN_S);
 	} else if (t->user->uid != uid) {
 		rc = err_set(eb, -EPERM, "the token is another user's");
 	} else {

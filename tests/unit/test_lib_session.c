@@ -77,6 +77,7 @@ Test(lib_session, a_socket_that_is_not_there)
 	strcpy(play.token_socket, "/nonexistent/rings");
 	cr_expect_eq(nfsrdma_connect(0, &session), -ENOENT);
 	expect_why("/nonexistent/rings");
+	expect_why("in a container: bind that socket");
 	expect_why("NFSRDMA_RINGS");
 	memset(play.token_socket, 'x', sizeof(play.token_socket));
 	cr_expect_eq(nfsrdma_connect(0, &session), -EPROTO, "it has no end");
@@ -92,7 +93,7 @@ Test(lib_session, the_environment_names_the_socket)
 	nfsrdma_disconnect(session);
 	setenv("NFSRDMA_RINGS", "/nonexistent/other", 1);
 	cr_expect_eq(nfsrdma_connect(0, &session), -ENOENT);
-	expect_why("/nonexistent/other");
+	expect_why("/nonexistent/other, which NFSRDMA_RINGS names");
 	setenv("NFSRDMA_RINGS", "", 1);
 	strcpy(play.token_socket, play.socket);
 	cr_expect_eq(nfsrdma_connect(0, &session), 0);
