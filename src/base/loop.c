@@ -2,7 +2,7 @@
 /*
  * One round of the loop:
  *
- *     mailbox -> due timers -> pollers -> wait -> watches' callbacks
+ *     mailbox -> pollers -> due timers -> wait -> watches' callbacks
  *
  * Removed watches. A callback may remove a watch, and free its memory, while the watch's
  * event already lies in the array that epoll_wait filled. So it is struck out of the rest of
@@ -387,9 +387,9 @@ int loop_run(struct loop *l)
 	while (!err && !atomic_load(&l->stop)) {
 		bool worked = run_mailbox(l);
 
-		run_timers(l);
 		if (!list_empty(&l->pollers))
 			worked |= run_pollers(l, false);
+		run_timers(l);
 		err = wait_events(l, !worked);
 		if (!err)
 			call_watches(l);

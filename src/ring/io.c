@@ -168,7 +168,7 @@ static bool io_is_over(const struct ring *ring)
 /* Of a ring that is over the entries stay where they are, and nobody turns for them. */
 bool io_sleep(struct ring *ring)
 {
-	return !io_is_over(ring) && queue_sleep(&ring->q);
+	return !io_is_over(ring) && (queue_sleep(&ring->q) || ring->q.published != ring->q.done);
 }
 
 bool io_run(struct ring *ring)
@@ -189,7 +189,8 @@ bool io_run(struct ring *ring)
 	}
 	if (queue_publish(&ring->q))
 		send(ring->bell.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);       /* full: it is awake */
-	return worked;
+	/* A program that sleeps fills nothing, so there is no reason to look again before the lane sleeps. */
+	return worked && !queue_program_sleeps(&ring->q);
 }
 
 /* The list may change with each, so it is looked at from the beginning. */

@@ -52,6 +52,11 @@ bool queue_publish(struct queue *q)
 	       (int32_t)(q->done - atomic_load_explicit(&q->m->cq_head.wanted, memory_order_relaxed)) >= 0;
 }
 
+bool queue_program_sleeps(const struct queue *q)
+{
+	return atomic_load_explicit(&q->m->cq_head.flags, memory_order_relaxed) & RING_SLEEPS;
+}
+
 bool queue_sleep(struct queue *q)
 {
 	q->sleeps = true;

@@ -31,6 +31,8 @@ enum queue_next queue_take(struct queue *q, struct ring_sqe *out);
 void queue_add(struct queue *q, uint64_t user_data, int64_t result);
 /* Tells the program of all that are done. true: it sleeps, and is to be woken. */
 bool queue_publish(struct queue *q);
+/* Does the program wait for completions? What it says: only a hint. */
+bool queue_program_sleeps(const struct queue *q);
 /* The lane is about to sleep: from now on the program wakes it. true: it has filled entries before
  * that, and may not. */
 bool queue_sleep(struct queue *q);

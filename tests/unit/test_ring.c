@@ -685,6 +685,50 @@ Test(ring, a_ring_that_ends_does_not_keep_the_lane_awake)
 	hang_up(&p);
 }
 
+/* A timer may end an operation after the lane has looked at its rings. */
+Test(ring, what_is_done_when_the_lane_wants_to_sleep_is_told_before)
+{
+	struct file *f = open_file();
+	struct program p;
+	uint32_t file;
+
+	begin(&p);
+	file = attach(&p, f, O_RDONLY);
+	post(&p, entry(&p, RING_READ, file, 0, 10));
+	serve();
+	cr_assert_not(is_done(&p));
+	cr_assert(only_ring()->poller.fn(&only_ring()->poller, true), "the lane sleeps");
+	cr_assert(only_ring()->poller.fn(&only_ring()->poller, false));
+	cr_assert(is_done(&p));
+	cr_assert_eq(done(&p).result, 10);
+	file_put(vl, f);
+	hang_up(&p);
+}
+
+/* A program that waits fills nothing: the lane need not look again. One that is awake may. */
+Test(ring, the_lane_looks_again_only_for_a_program_that_is_awake)
+{
+	struct file *f = open_file();
+	struct program p;
+	uint32_t file;
+
+	begin(&p);
+	file = attach(&p, f, O_RDONLY);
+	for (unsigned flags = 0; flags <= RING_SLEEPS; flags++) {
+		atomic_store(&p.ring->cq_head.wanted, p.fetched + 1);
+		atomic_store(&p.ring->cq_head.flags, flags);
+		p.ring->sq[flags] = entry(&p, RING_READ, file, 0, 10);
+		atomic_store(&p.ring->sq_tail.count, flags + 1);
+		cr_assert_eq(only_ring()->poller.fn(&only_ring()->poller, false), !flags);
+		cr_assert_eq(atomic_load(&p.ring->sq_head.count), flags + 1, "the entry is taken");
+	}
+	lane_play_run(1);
+	serve();
+	lane_play_run(2);
+	file_put(vl, f);
+	hang_up(&p);
+}
+
 Test(ring, a_device_that_does_not_let_go_is_asked_again)
 {
 	struct program p;

@@ -128,6 +128,14 @@ Test(ring_queue, sleeps_only_if_nothing_came_before)
 	cr_assert(queue_sleep(&q));
 }
 
+Test(ring_queue, sees_whether_the_program_sleeps)
+{
+	begin(0);
+	cr_assert_not(queue_program_sleeps(&q));
+	atomic_store(&shared.m.cq_head.flags, RING_SLEEPS);
+	cr_assert(queue_program_sleeps(&q));
+}
+
 /* Whatever it writes: no entry that there cannot be, and nothing outside the ring's memory (ASan). */
 Test(ring_queue, a_program_that_scribbles_harms_itself)
 {
