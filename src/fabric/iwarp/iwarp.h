@@ -95,7 +95,7 @@ struct iw_recv {
  * a message's end would then go to memory behind the message, where the peer may have
  * written before. So that is only guessed where it has not (placement_guess.c).
  */
-#define IW_STAGE      16384u
+#define IW_STAGE      65536u
 #define IW_STAGE_BULK 512u
 #define IW_BULK_FRAME 8192u
 
