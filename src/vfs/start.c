@@ -243,11 +243,14 @@ static struct nfs_file *op_file(struct nfs_call *c, const struct nfs_fh *fh)
 }
 
 /* true: the file is open already. Not in line, or it makes each call dearer. */
-static bool __attribute__((noinline)) op_opens(struct vfs_op *op)
+static bool __attribute__((noinline)) op_opens_here(struct vfs_op *op)
 {
 	op->call.res.open = (struct nfs_open_results){ 0 };
 	op->quiet = ownchange_changes(&op->vl->vfs->inodes, op->ino);
-	return promised_opens(op);
+	if (!promised_opens(op))
+		return false;
+	op->done(op);
+	return true;
 }
 
 /* How often a timer looks whether a delegation has gone back; all together 80 ms. */
@@ -299,11 +302,6 @@ void vfs_delegation_gone(struct vfs_lane *vl, const struct nfs_fh *fh)
 		op_open_goes_on(op);
 }
 
-static bool op_is_of_lock(const struct nfs_call *c)
-{
-	return c->op == NFS_OP_LOCK || c->op == NFS_OP_LOCKT || c->op == NFS_OP_LOCKU;
-}
-
 static void on_lock_later(struct loop_timer *t)
 {
 	op_send(container_of(t, struct vfs_op, call.eng.timer));
@@ -331,23 +329,35 @@ static bool __attribute__((noinline)) op_locks(struct vfs_op *op)
 	return true;
 }
 
+/* true: op has no call, or not now. */
+static bool op_waits_or_ends(struct vfs_op *op)
+{
+	switch (op->call.op) {
+	case NFS_OP_OPEN:
+		if (op_awaits_return(op))
+			return true;
+		op->call.args.file.get = op_file;
+		op->asked_ns = mono_ns();
+		return op_opens_here(op);
+	case NFS_OP_CREATE:
+		op->call.args.file.get = op_file;
+		return false;
+	case NFS_OP_SETATTR:
+		op->asked_ns = mono_ns();
+		return false;
+	case NFS_OP_LOCK:
+	case NFS_OP_LOCKT:
+	case NFS_OP_LOCKU:
+		return op_locks(op);
+	default:
+		return false;
+	}
+}
+
 static void op_send(struct vfs_op *op)
 {
-	if (op->call.op == NFS_OP_READ || op->call.op == NFS_OP_WRITE) {
-		op->calling = true;
-		nfs_start(op->vl->lane, &op->call);
+	if (op_waits_or_ends(op))
 		return;
-	}
-	if ((op_is_of_lock(&op->call) && op_locks(op)) || (op->call.op == NFS_OP_OPEN && op_awaits_return(op)))
-		return;
-	if (op->call.op == NFS_OP_OPEN || op->call.op == NFS_OP_CREATE)
-		op->call.args.file.get = op_file;
-	if (op->call.op == NFS_OP_OPEN || op->call.op == NFS_OP_SETATTR)
-		op->asked_ns = mono_ns();
-	if (op->call.op == NFS_OP_OPEN && op_opens(op)) {
-		op->done(op);
-		return;
-	}
 	op->calling = true;
 	nfs_start(op->vl->lane, &op->call);
 }
