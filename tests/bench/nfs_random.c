@@ -16,8 +16,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <nfsc/libnfs.h>
+
+#include "load.h"
 
 struct run {
 	struct nfs_context *nfs;
@@ -42,29 +43,12 @@ static void die(const char *what, const char *why)
 	exit(1);
 }
 
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-/* xorshift64: good enough to choose a block. */
-static uint64_t random_block(struct run *r)
-{
-	r->state ^= r->state << 13;
-	r->state ^= r->state >> 7;
-	r->state ^= r->state << 17;
-	return r->state % r->blocks;
-}
-
 static void read_done(int status, struct nfs_context *nfs, void *data, void *private_data);
 
 static void read_begin(struct slot *s)
 {
 	struct run *r = s->run;
-	uint64_t at = random_block(r) * r->block;
+	uint64_t at = load_block(&r->state, r->blocks) * r->block;
 	int failed;
 
 #ifdef LIBNFS_API_V2
@@ -94,7 +78,7 @@ static void read_done(int status, struct nfs_context *nfs, void *data, void *pri
 #endif
 	r->under_way--;
 	r->done++;
-	if (now() < r->until)
+	if (load_now() < r->until)
 		read_begin(s);
 }
 
@@ -146,7 +130,7 @@ static unsigned long number(const char *text, unsigned long max)
 
 int main(int argc, char **argv)
 {
-	struct run r = {.state = 88172645463325252ULL};
+	struct run r = {.state = LOAD_STATE};
 	struct slot *slots;
 	unsigned long depth;
 	double start;
@@ -161,7 +145,7 @@ int main(int argc, char **argv)
 	slots = calloc(depth, sizeof(*slots));
 	if (!slots)
 		die("memory", strerror(errno));
-	start = now();
+	start = load_now();
 	r.until = start + (double)number(argv[4], 86400);
 	for (unsigned long i = 0; i < depth; i++) {
 		slots[i] = (struct slot){.run = &r, .buffer = malloc(r.block)};
@@ -170,7 +154,7 @@ int main(int argc, char **argv)
 		read_begin(&slots[i]);
 	}
 	serve(&r);
-	printf("%llu %.6f\n", (unsigned long long)r.done, now() - start);
+	printf("%llu %.6f\n", (unsigned long long)r.done, load_now() - start);
 	for (unsigned long i = 0; i < depth; i++)
 		free(slots[i].buffer);
 	free(slots);

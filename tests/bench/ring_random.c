@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * ring_random - random reads or writes of one file by a ring, as fio does them by the kernel: for the rows
- * ring and ring_iwarp of contrib/bench, and for tests/bench/lanes --rings.
+ * ring and ring_iwarp of contrib/bench, for tests/bench/lanes --rings and tests/bench/instructions.
  *
- *   ring_random read|write FILE BLOCK DEPTH SECONDS PROGRAMS
+ *   ring_random read|write FILE BLOCK DEPTH SECONDS|CALLSx PROGRAMS
  *
  * Each of the processes has a ring of its own, and DEPTH calls of BLOCK bytes under way at any time. What has
- * ended is begun anew, all of it together, until SECONDS are over. Prints "CALLS SECONDS-TAKEN", of all
+ * ended is begun anew, all of it together, until SECONDS are over; or each process makes so many calls, to be
+ * counted by others: "1000x" is a thousand. Prints "CALLS SECONDS-TAKEN", of all
  * processes. A call that fails, or moves fewer bytes, ends it with a message.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "lib/nfsrdma.h"
+#include "load.h"
 
 #define DEPTH_MAX    256u
 #define PROGRAMS_MAX 16u
@@ -32,6 +34,7 @@ struct run {
 	uint32_t file, block, depth;
 	uint64_t blocks;        /* in the file */
 	uint64_t state;         /* of the random numbers */
+	uint64_t seconds, calls;        /* until so many: what comes first */
 	bool write;
 };
 
@@ -47,28 +50,11 @@ static void check(int rc, const char *what)
 		die(what, -rc);
 }
 
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-/* xorshift64: good enough to choose a block. */
-static uint64_t random_block(struct run *r)
-{
-	r->state ^= r->state << 13;
-	r->state ^= r->state >> 7;
-	r->state ^= r->state << 17;
-	return r->state % r->blocks;
-}
-
 /* slot: whose memory. */
 static void begin_one(struct run *r, uint64_t slot)
 {
 	check((r->write ? nfsrdma_write : nfsrdma_read)(r->queue, r->file, r->memory, slot * r->block, r->block,
-							random_block(r) * r->block, slot), "submit");
+							load_block(&r->state, r->blocks) * r->block, slot), "submit");
 }
 
 static void open_ring(struct run *r, const char *path)
@@ -92,29 +78,30 @@ static void open_ring(struct run *r, const char *path)
 }
 
 /* Calls that have ended. */
-static uint64_t work(struct run *r, double until)
+static uint64_t work(struct run *r)
 {
+	double until = load_now() + (double)r->seconds;
 	struct nfsrdma_done done[DEPTH_MAX];
-	uint64_t calls = 0, under_way;
+	uint64_t begun = 0, ended = 0;
 
-	for (under_way = 0; under_way < r->depth; under_way++)
-		begin_one(r, under_way);
-	while (under_way) {
+	while (begun < r->depth && begun < r->calls)
+		begin_one(r, begun++);
+	while (ended < begun) {
 		int n = nfsrdma_wait(r->queue, done, 1, r->depth, -1);
-		bool on = now() < until;
+		bool on = load_now() < until;
 
 		check(n, "wait");
 		for (int i = 0; i < n; i++) {
 			if (done[i].result != (int64_t)r->block)
 				die("a call", done[i].result < 0 ? (int)-done[i].result : EIO);
-			if (on)
+			if (on && begun < r->calls) {
 				begin_one(r, done[i].user_data);
-			else
-				under_way--;
+				begun++;
+			}
 		}
-		calls += (uint64_t)n;
+		ended += (uint64_t)n;
 	}
-	return calls;
+	return ended;
 }
 
 static unsigned long number(const char *text, unsigned long max)
@@ -129,46 +116,63 @@ static unsigned long number(const char *text, unsigned long max)
 	return n;
 }
 
+#define SECONDS_MAX 86400u
+
+/* SECONDS or CALLSx. */
+static void how_long(struct run *r, char *text)
+{
+	size_t len = strlen(text);
+
+	r->seconds = SECONDS_MAX;
+	r->calls = UINT64_MAX;
+	if (len && text[len - 1] == 'x') {
+		text[len - 1] = '\0';
+		r->calls = number(text, ULONG_MAX);
+	} else {
+		r->seconds = number(text, SECONDS_MAX);
+	}
+}
+
 /* One of several: its calls go to the pipe. */
-static void child(struct run *r, unsigned i, const char *path, double seconds, int out)
+static void child(struct run *r, unsigned i, const char *path, int out)
 {
 	uint64_t calls;
 
-	r->state = 88172645463325252ULL + i;
+	r->state = LOAD_STATE + i;
 	open_ring(r, path);
-	calls = work(r, now() + seconds);
+	calls = work(r);
 	_exit(write(out, &calls, sizeof(calls)) == sizeof(calls) ? 0 : 1);
 }
 
 int main(int argc, char **argv)
 {
-	unsigned long programs, seconds;
+	unsigned long programs;
 	struct run r = { 0 };
 	uint64_t calls, all = 0;
 	int out[2], status;
 	double begun;
 
 	if (argc != 7 || (strcmp(argv[1], "read") && strcmp(argv[1], "write"))) {
-		fprintf(stderr, "usage: ring_random read|write FILE BLOCK DEPTH SECONDS PROGRAMS\n");
+		fprintf(stderr, "usage: ring_random read|write FILE BLOCK DEPTH SECONDS|CALLSx PROGRAMS\n");
 		return 2;
 	}
 	r.write = !strcmp(argv[1], "write");
 	r.block = (uint32_t)number(argv[3], 4u << 20);
 	r.depth = (uint32_t)number(argv[4], DEPTH_MAX);
-	seconds = number(argv[5], 86400);
+	how_long(&r, argv[5]);
 	programs = number(argv[6], PROGRAMS_MAX);
 	if (pipe(out) < 0)
 		die("pipe", errno);
-	begun = now();
+	begun = load_now();
 	for (unsigned i = 0; i < programs; i++)
 		if (fork() == 0)
-			child(&r, i, argv[2], (double)seconds, out[1]);
+			child(&r, i, argv[2], out[1]);
 	for (unsigned i = 0; i < programs; i++)
 		if (wait(&status) < 0)
 			die("a process that was to be started", errno);
 		else if (status)
 			return 1;       /* it has said why */
-	begun = now() - begun;
+	begun = load_now() - begun;
 	for (unsigned i = 0; i < programs && read(out[0], &calls, sizeof(calls)) == sizeof(calls); i++)
 		all += calls;
 	printf("%" PRIu64 " %.3f\n", all, begun);

@@ -8,7 +8,6 @@
  *                                    N times, and each reads what the other has written
  *     rings locks N FILE             the same two add one to it N times each, under a lock of fcntl()
  *     rings die N FILE               N processes have calls under way by rings, and are killed
- *     rings reads N LENGTH DEPTH FILE     N reads, DEPTH at once; writes: the same. For counting
  *     rings past FILE                says "yes" if FILE can be read by a ring, or why not
  */
 #include <errno.h>
@@ -402,49 +401,6 @@ static int do_die(char **arg)
 	return 0;
 }
 
-/* ---- for counting ---- */
-
-static int do_many(char **arg, bool write)
-{
-	uint64_t many = strtoull(arg[0], NULL, 10), begun = 0, ended = 0;
-	uint32_t len = (uint32_t)atol(arg[1]), depth = (uint32_t)atoi(arg[2]);
-	int fd = check_errno(open(arg[3], O_RDWR), arg[3]);
-	struct nfsrdma_done done[DEPTH];
-	struct stat st;
-
-	check_errno(fstat(fd, &st), arg[3]);
-	if (!len || (uint64_t)len * DEPTH > MEMORY || !depth || depth > DEPTH || st.st_size < (off_t)len)
-		die("a length of %u with a depth of %u, in a file of %lld", len, depth, (long long)st.st_size);
-	begin(fd);
-	while (ended < many) {
-		int n;
-
-		/* As many as have ended are begun together. */
-		while (begun < many && begun - ended < depth) {
-			check((write ? nfsrdma_write : nfsrdma_read)(queue, file, memory, begun % depth * len, len,
-								    begun % ((uint64_t)st.st_size / len) * len, begun), "submit");
-			begun++;
-		}
-		n = nfsrdma_wait(queue, done, depth > 1 ? depth / 2 : 1, depth, -1);
-		check(n, "wait");
-		for (int i = 0; i < n; i++)
-			if (done[i].result != len)
-				die("entry %" PRIu64 ": %" PRId64, done[i].user_data, done[i].result);
-		ended += (uint64_t)n;
-	}
-	return 0;
-}
-
-static int do_reads(char **arg)
-{
-	return do_many(arg, false);
-}
-
-static int do_writes(char **arg)
-{
-	return do_many(arg, true);
-}
-
 static int do_past(char **arg)
 {
 	int fd = check_errno(open(arg[0], O_RDONLY), arg[0]), rc = nfsrdma_connect(fd, &session);
@@ -457,12 +413,11 @@ int main(int argc, char **argv)
 {
 	static const struct { const char *name; int args; int (*fn)(char **arg); } all[] = {
 		{ "model", 4, do_model }, { "turns", 2, do_turns }, { "locks", 2, do_locks }, { "die", 2, do_die },
-		{ "reads", 4, do_reads }, { "writes", 4, do_writes }, { "past", 1, do_past },
+		{ "past", 1, do_past },
 	};
 
 	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]) && argc > 1; i++)
 		if (!strcmp(argv[1], all[i].name) && argc == all[i].args + 2)
 			return all[i].fn(argv + 2);
-	die("usage: rings model SECONDS SIZE SEED FILE | turns N FILE | locks N FILE | die N FILE |"
-	    " reads N LENGTH DEPTH FILE | writes N LENGTH DEPTH FILE | past FILE");
+	die("usage: rings model SECONDS SIZE SEED FILE | turns N FILE | locks N FILE | die N FILE | past FILE");
 }
