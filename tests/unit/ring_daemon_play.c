@@ -208,6 +208,7 @@ void play_start(void)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 
+	unsetenv("NFSRDMA_RINGS");
 	strcpy(play.folder, "/tmp/ringplay.XXXXXX");
 	must(mkdtemp(play.folder) != NULL, "folder");
 	snprintf(play.socket, sizeof(play.socket), "%s/rings", play.folder);

@@ -9,26 +9,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lib/lib_impl.h"
-#include "ring_daemon_play.h"
+#include "lib_session_play.h"
 
-#define ENTRIES 8u
-#define MEMORY 65536u
-
-static struct nfsrdma_session *session;
-static struct nfsrdma_memory *memory;
-static struct nfsrdma_queue *queue;
 static struct play_ring *ring;
 static struct nfsrdma_done done[64];
-static uint32_t file;
 
 static void setup(void)
 {
 	play_start();
-	cr_assert_eq(nfsrdma_connect(0, &session), 0);
-	cr_assert_eq(nfsrdma_memory_new(session, MEMORY, &memory), 0);
-	cr_assert_eq(nfsrdma_queue_new(session, ENTRIES, &queue), 0);
-	cr_assert_eq(nfsrdma_attach(queue, 0, &file), 0);
+	connect_all();
 	ring = play_ring(0);
 }
 
