@@ -82,13 +82,13 @@ static bool domain_drop_piece(struct fab_domain *d, unsigned i)
 	return all;
 }
 
-static int domain_add_piece(struct fab_domain *d, unsigned i, void *mem, size_t len,
+static int domain_add_piece(struct fab_domain *d, unsigned i, const struct fab_piece *piece,
 			    struct errbuf *eb)
 {
 	list_for_each_entry(struct fab_device, dev, &d->devices, node) {
 		list_for_each(t, &dev->tables) {
 			struct fab_mr mr;
-			int rc = dev->reg(dev, mem, len, domain_table_of(t)->how, &mr, eb);
+			int rc = dev->reg(dev, piece, domain_table_of(t)->how, &mr, eb);
 
 			if (rc)
 				return rc;
@@ -98,16 +98,16 @@ static int domain_add_piece(struct fab_domain *d, unsigned i, void *mem, size_t 
 	return 0;
 }
 
-int fab_domain_add(struct fab_domain *d, unsigned i, void *mem, size_t len, struct errbuf *eb)
+int fab_domain_add(struct fab_domain *d, unsigned i, const struct fab_piece *piece, struct errbuf *eb)
 {
 	int rc;
 
 	pthread_mutex_lock(&d->mu);
-	rc = domain_add_piece(d, i, mem, len, eb);
+	rc = domain_add_piece(d, i, piece, eb);
 	if (rc)
 		domain_drop_piece(d, i);        /* nobody has used it, so each device gives it up */
 	else
-		d->pieces[i] = (struct fab_piece){ mem, len };
+		d->pieces[i] = *piece;
 	pthread_mutex_unlock(&d->mu);
 	return rc;
 }
@@ -131,6 +131,22 @@ static void domain_table_free(const struct fab_domain *d, struct fab_device *dev
 	free(t);
 }
 
+/* 0, or the device cannot be used. */
+static int domain_add_late(struct fab_device *dev, const struct fab_piece *piece, int how, struct fab_mr *mr,
+			   struct errbuf *eb)
+{
+	struct errbuf why;
+	int rc = piece->len ? dev->reg(dev, piece, how, mr, &why) : 0;
+
+	if (!rc)
+		return 0;
+	if (piece->dmabuf < 0)
+		return err_set(eb, rc, "%s", why.text);
+	*mr = (struct fab_mr){ 0 };
+	log_warn("reads and writes by a program's ring fail on this path: %s", why.text);
+	return 0;
+}
+
 int fab_device_pieces(struct fab_domain *d, struct fab_device *dev, int how,
 		      const struct fab_mr **out, struct errbuf *eb)
 {
@@ -149,8 +165,7 @@ int fab_device_pieces(struct fab_domain *d, struct fab_device *dev, int how,
 	t->how = how;
 	list_add_tail(&dev->tables, &t->node);
 	for (unsigned i = 0; i < d->npieces && !rc; i++)
-		if (d->pieces[i].len)
-			rc = dev->reg(dev, d->pieces[i].mem, d->pieces[i].len, how, &t->mr[i], eb);
+		rc = domain_add_late(dev, &d->pieces[i], how, &t->mr[i], eb);
 	if (rc)
 		domain_table_free(d, dev, t);
 	else

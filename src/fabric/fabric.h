@@ -86,14 +86,22 @@ enum {
  *
  * Lanes look a piece up without a lock. Its entry does not change from fab_domain_add() to
  * fab_domain_remove(), and between the two the owner hands its memory out and gets it back.
+ *
+ * A device that comes later has all pieces, or cannot be used. But memory of another device (a dma-buf)
+ * it may lack: a program has brought that, and it must not keep others from their server. Then the
+ * entry has len 0, and calls with that memory fail on this device.
  */
+struct fab_piece {
+	void *mem;
+	size_t len;             /* 0: there is none */
+	int dmabuf;             /* of memory of another device, which is mapped at mem: the descriptor, open
+				 * as long as the piece is one. -1: memory of this process */
+};
+
 struct fab_domain {
 	pthread_mutex_t mu;
 	struct list devices;    /* fab_device.node */
-	struct fab_piece {
-		void *mem;
-		size_t len;     /* 0: there is none */
-	} *pieces;
+	struct fab_piece *pieces;
 	unsigned npieces;
 	pthread_mutex_t ending_mu;      /* for the rest; a lane takes it */
 	unsigned ending;        /* connections that are closed, and not yet gone at the device */
@@ -111,7 +119,7 @@ void fab_domain_done(struct fab_domain *d);
 int fab_domain_pieces(struct fab_domain *d, unsigned n);
 /* A thread that may block: all devices register piece i. 0; or -errno with eb set, and none of
  * them has it. */
-int fab_domain_add(struct fab_domain *d, unsigned i, void *mem, size_t len, struct errbuf *eb);
+int fab_domain_add(struct fab_domain *d, unsigned i, const struct fab_piece *piece, struct errbuf *eb);
 /* The same backwards. No device that comes now gets it. false: a device could not end its
  * registration, because something still refers to it. Then call it again later. */
 bool fab_domain_remove(struct fab_domain *d, unsigned i);
@@ -122,7 +130,7 @@ struct fab_device {
 	struct list node;
 	struct list tables;     /* of registered pieces, one for each kind of access */
 	/* how: the provider's word for the access. 0 or -errno, with eb set. */
-	int (*reg)(struct fab_device *dev, void *mem, size_t len, int how, struct fab_mr *out,
+	int (*reg)(struct fab_device *dev, const struct fab_piece *piece, int how, struct fab_mr *out,
 		   struct errbuf *eb);
 	/* 0, or -errno: it is still registered. */
 	int (*dereg)(struct fab_device *dev, struct fab_mr *mr);
@@ -217,8 +225,12 @@ struct fabric {
 	/* access: FAB_REMOTE_*; local access is always given. 0 or -errno. */
 	int (*reg)(struct fab_conn *c, void *mem, size_t len, unsigned access,
 		   struct fab_mr *out, struct errbuf *eb);
+	/* The same for mem..mem+len, which lies in what `in` has registered: that may be a piece
+	 * which is memory of another device. NULL in a provider where reg does that. */
+	int (*reg_part)(struct fab_conn *c, const struct fab_mr *in, void *mem, size_t len, unsigned access,
+			struct fab_mr *out, struct errbuf *eb);
 	void (*dereg)(struct fab_conn *c, struct fab_mr *mr);
-	/* The same for all connections of the domain on this device. The first that asks
+	/* reg for all connections of the domain on this device. The first that asks
 	 * registers the memory, and it stays registered until the last of them is
 	 * closed. Do not dereg it. Where registering costs next to nothing this is reg. */
 	int (*reg_shared)(struct fab_conn *c, void *mem, size_t len, unsigned access,

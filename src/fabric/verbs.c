@@ -447,6 +447,7 @@ const struct fabric fabric_verbs = {
 	.caps = verbs_caps,
 	.describe = verbs_describe,
 	.reg = verbs_reg,
+	.reg_part = verbs_reg_part,
 	.reg_shared = verbs_reg_shared,
 	.reg_pieces = verbs_reg_pieces,
 	.dereg = verbs_dereg,

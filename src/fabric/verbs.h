@@ -140,6 +140,8 @@ int verbs_reg_shared(struct fab_conn *c, void *mem, size_t len, unsigned access,
 		     struct fab_mr *out, struct errbuf *eb);
 int verbs_reg_pieces(struct fab_conn *c, unsigned access, const struct fab_mr **out,
 		     struct errbuf *eb);
+int verbs_reg_part(struct fab_conn *c, const struct fab_mr *in, void *mem, size_t len, unsigned access,
+		   struct fab_mr *out, struct errbuf *eb);
 void verbs_dereg(struct fab_conn *c, struct fab_mr *mr);
 
 /* The registration that reg or reg_shared has described. */

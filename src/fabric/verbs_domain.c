@@ -24,12 +24,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include "config.h"
 
 /* One registration. */
 struct verbs_mr {
 	struct ibv_mr *mr;      /* first: tests have one without the rest */
 	struct list node;       /* verbs_domain.mrs or fab_conn.mrs */
 	int flags;              /* IBV_ACCESS_* */
+	/* ibv_mr.addr is the offset if it is of a dma-buf. */
+	struct fab_piece of;
 };
 
 struct verbs_domain {
@@ -69,19 +72,29 @@ static void free_mrs(struct list *mrs)
 
 /* ---- memory ---- */
 
-static int reg_failed(const struct verbs_domain *vd, int err, size_t len, struct errbuf *eb)
+/* What devices and their libraries say who do not have it. */
+static bool lacks_dmabuf(int err)
 {
+	return err == -EOPNOTSUPP || err == -ENOSYS || err == -EINVAL || err == -EPROTONOSUPPORT;
+}
+
+static int reg_failed(const struct verbs_domain *vd, int err, const struct fab_piece *piece, struct errbuf *eb)
+{
+	const char *device = ibv_get_device_name(vd->verbs->device);
+	size_t len = piece->len;
 	struct rlimit lim;
 
+	if (piece->dmabuf >= 0 && lacks_dmabuf(err))
+		return err_set(eb, -EOPNOTSUPP, "RDMA device %s takes no memory of other devices (dma-buf: %s); "
+			       "use a memfd", device, strerror(-err));
 	if (err == -ENOMEM && getrlimit(RLIMIT_MEMLOCK, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY)
 		return err_set(eb, err, "cannot register %zu bytes of memory with RDMA device %s: the "
 			       "limit of locked memory for the whole process is %llu bytes; "
 			       "raise it with `ulimit -l`, 'memlock' in "
 			       "/etc/security/limits.conf, or LimitMEMLOCK= of the systemd unit",
-			       len, ibv_get_device_name(vd->verbs->device),
-			       (unsigned long long)lim.rlim_cur);
-	return err_set(eb, err, "cannot register %zu bytes of memory with RDMA device %s: %s",
-		       len, ibv_get_device_name(vd->verbs->device), strerror(-err));
+			       len, device, (unsigned long long)lim.rlim_cur);
+	return err_set(eb, err, "cannot register %zu bytes of %s with RDMA device %s: %s",
+		       len, piece->dmabuf >= 0 ? "a dma-buf" : "memory", device, strerror(-err));
 }
 
 /* iWARP devices treat a Read's data like a peer's Write. So memory that is read into
@@ -108,13 +121,28 @@ static int access_flags(const struct fab_conn *c, unsigned access)
 static void domain_describe(struct verbs_mr *m, struct fab_mr *out)
 {
 	*out = (struct fab_mr){
-		.base = m->mr->addr, .len = m->mr->length, .addr = (uintptr_t)m->mr->addr,
+		.base = m->of.mem, .len = m->of.len, .addr = (uintptr_t)m->of.mem,
 		.lkey = m->mr->lkey, .rkey = m->mr->rkey, .priv = m,
 	};
 }
 
-/* Registers, keeps that in `mrs`, and describes it. 0, or -errno with eb set. */
-static int make_mr(const struct verbs_domain *vd, void *mem, size_t len, int flags,
+/* What lies at `offset` in a dma-buf is named by the address that it is mapped at. So a peer, and a window,
+ * see no difference from other memory. */
+static struct ibv_mr *reg_with_device(const struct verbs_domain *vd, const struct fab_piece *piece, uint64_t offset,
+				      int flags)
+{
+	if (piece->dmabuf < 0)
+		return ibv_reg_mr(vd->pd, piece->mem, piece->len, flags);
+#ifdef HAVE_IBV_REG_DMABUF_MR
+	return ibv_reg_dmabuf_mr(vd->pd, offset, piece->len, (uintptr_t)piece->mem, piece->dmabuf, flags);
+#else
+	errno = ENOSYS;
+	return NULL;
+#endif
+}
+
+/* Registers, keeps that in `mrs`, and describes it. offset: in the dma-buf. 0, or -errno with eb set. */
+static int make_mr(const struct verbs_domain *vd, const struct fab_piece *piece, uint64_t offset, int flags,
 		   struct list *mrs, struct fab_mr *out, struct errbuf *eb)
 {
 	struct verbs_mr *m = calloc(1, sizeof(*m));
@@ -122,13 +150,14 @@ static int make_mr(const struct verbs_domain *vd, void *mem, size_t len, int fla
 
 	if (!m)
 		return err_set(eb, -ENOMEM, "no memory for a registration");
-	m->mr = ibv_reg_mr(vd->pd, mem, len, flags);
+	m->mr = reg_with_device(vd, piece, offset, flags);
 	if (!m->mr) {
-		rc = reg_failed(vd, errno ? -errno : -ENOMEM, len, eb);
+		rc = reg_failed(vd, errno ? -errno : -ENOMEM, piece, eb);
 		free(m);
 		return rc;
 	}
 	m->flags = flags;
+	m->of = *piece;
 	list_add_tail(mrs, &m->node);
 	domain_describe(m, out);
 	return 0;
@@ -142,7 +171,18 @@ struct ibv_mr *verbs_mr_of(const struct fab_mr *mr)
 int verbs_reg(struct fab_conn *c, void *mem, size_t len, unsigned access,
 	      struct fab_mr *out, struct errbuf *eb)
 {
-	return make_mr(c->domain, mem, len, access_flags(c, access), &c->mrs, out, eb);
+	return make_mr(c->domain, &(struct fab_piece){ mem, len, -1 }, 0, access_flags(c, access), &c->mrs, out, eb);
+}
+
+/* Pages of another device cannot be had by their address here, as ibv_reg_mr() would. */
+int verbs_reg_part(struct fab_conn *c, const struct fab_mr *in, void *mem, size_t len, unsigned access,
+		   struct fab_mr *out, struct errbuf *eb)
+{
+	const struct verbs_mr *m = in->priv;
+	uint64_t offset = (uint64_t)((const char *)mem - (const char *)m->of.mem);
+
+	return make_mr(c->domain, &(struct fab_piece){ mem, len, m->of.dmabuf }, offset, access_flags(c, access),
+		       &c->mrs, out, eb);
 }
 
 void verbs_dereg(struct fab_conn *c, struct fab_mr *mr)
@@ -152,12 +192,12 @@ void verbs_dereg(struct fab_conn *c, struct fab_mr *mr)
 	mr->priv = NULL;
 }
 
-static int reg_piece(struct fab_device *dev, void *mem, size_t len, int flags, struct fab_mr *out,
+static int reg_piece(struct fab_device *dev, const struct fab_piece *piece, int flags, struct fab_mr *out,
 		     struct errbuf *eb)
 {
 	struct verbs_domain *vd = container_of(dev, struct verbs_domain, dev);
 
-	return make_mr(vd, mem, len, flags, &vd->mrs, out, eb);
+	return make_mr(vd, piece, 0, flags, &vd->mrs, out, eb);
 }
 
 static int dereg_piece(struct fab_device *dev, struct fab_mr *mr)
@@ -235,7 +275,7 @@ static struct verbs_mr *find_mr(const struct verbs_domain *vd, const void *mem, 
 				int flags)
 {
 	list_for_each_entry(struct verbs_mr, m, &vd->mrs, node)
-		if (m->mr->addr == mem && m->mr->length == len && m->flags == flags)
+		if (m->of.mem == mem && m->of.len == len && m->flags == flags)
 			return m;
 	return NULL;
 }
@@ -252,7 +292,7 @@ int verbs_reg_shared(struct fab_conn *c, void *mem, size_t len, unsigned access,
 	if (m)
 		domain_describe(m, out);
 	else
-		rc = make_mr(c->domain, mem, len, flags, &c->domain->mrs, out, eb);
+		rc = make_mr(c->domain, &(struct fab_piece){ mem, len, -1 }, 0, flags, &c->domain->mrs, out, eb);
 	pthread_mutex_unlock(&d->mu);
 	return rc;
 }

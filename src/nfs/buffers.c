@@ -25,7 +25,7 @@ static int buffers_add(void *ctx, unsigned i, const struct arena_range *r, struc
 {
 	struct nfs_client *cl = ctx;
 
-	return fab_domain_add(&cl->domain, i, r->base, r->len, eb);
+	return fab_domain_add(&cl->domain, i, &(struct fab_piece){ r->base, r->len, -1 }, eb);
 }
 
 static bool buffers_remove(void *ctx, unsigned i)
@@ -43,7 +43,7 @@ static int buffers_lend(void *ctx, unsigned i, void *mem, size_t len, struct err
 {
 	struct nfs_client *cl = ctx;
 
-	return fab_domain_add(&cl->domain, cl->arena.more.n + i, mem, len, eb);
+	return fab_domain_add(&cl->domain, cl->arena.more.n + i, &(struct fab_piece){ mem, len, -1 }, eb);
 }
 
 static bool buffers_take_back(void *ctx, unsigned i)

@@ -20,7 +20,10 @@ piece_mr(const struct rr_link *l, const void *mem, uint32_t len)
 
 	if (i < 0)
 		return NULL;
-	return l->extents ? &l->extents[i] : &l->data;
+	if (!l->extents)
+		return &l->data;
+	/* A device that came later may lack it (fabric.h). */
+	return l->extents[i].len ? &l->extents[i] : NULL;
 }
 
 /* Memory outside the data buffers was never meant for the peer. Refuse it rather than
@@ -83,12 +86,14 @@ const struct rr_memreg rr_memreg_pool = {
 static int call_map(const struct rr_link *l, struct rr_call *call, void *mem, uint32_t len,
 		    unsigned access, struct rr_seg *out)
 {
+	const struct fab_mr *in = rr_data_mr(l, mem, len);
 	struct fab_mr *mr = &call->mrs[call->nmrs];
 	int rc;
 
-	if (!rr_data_mr(l, mem, len) || call->nmrs == RR_CALL_MRS)
+	if (!in || call->nmrs == RR_CALL_MRS)
 		return -EFAULT;
-	rc = l->fabric->reg(l->fab, mem, len, access, mr, NULL);
+	rc = l->fabric->reg_part ? l->fabric->reg_part(l->fab, in, mem, len, access, mr, NULL) :
+				   l->fabric->reg(l->fab, mem, len, access, mr, NULL);
 	if (rc)
 		return no_room(l, len, rc);
 	stat_add(l->conn->st, STAT_RDMA_REGISTRATIONS, 1);

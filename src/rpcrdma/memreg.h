@@ -65,7 +65,7 @@ struct rr_memreg {
 };
 
 /* The registration, as a whole, of the memory that a piece of a data buffer lies in. NULL: it lies
- * in no data buffer. */
+ * in no data buffer, or in memory of a program that this device could not register (fab_domain). */
 const struct fab_mr *rr_data_mr(const struct rr_link *l, const void *mem, uint32_t len);
 
 /*

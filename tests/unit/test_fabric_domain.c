@@ -20,7 +20,7 @@ static struct device {
 	uint32_t keys;
 } one, two;
 
-static int play_reg(struct fab_device *dev, void *mem, size_t len, int how, struct fab_mr *out,
+static int play_reg(struct fab_device *dev, const struct fab_piece *piece, int how, struct fab_mr *out,
 		    struct errbuf *why)
 {
 	struct device *d = container_of(dev, struct device, dev);
@@ -29,7 +29,7 @@ static int play_reg(struct fab_device *dev, void *mem, size_t len, int how, stru
 		return err_set(why, d->reg_error, "played");
 	d->after -= d->after > 0;
 	d->registered++;
-	*out = (struct fab_mr){ .base = mem, .len = len, .rkey = (uint32_t)how << 16 | ++d->keys };
+	*out = (struct fab_mr){ .base = piece->mem, .len = piece->len, .rkey = (uint32_t)how << 16 | ++d->keys };
 	return 0;
 }
 
@@ -86,7 +86,7 @@ static const struct fab_mr *wants(struct device *d, int how)
 
 static int add(unsigned i)
 {
-	return fab_domain_add(&domain, i, memory[i], LEN, &eb);
+	return fab_domain_add(&domain, i, &(struct fab_piece){ memory[i], LEN, -1 }, &eb);
 }
 
 Test(domain, a_piece_is_on_all_devices)
@@ -134,6 +134,24 @@ Test(domain, a_device_that_comes_later_cannot)
 	cr_assert(fab_domain_remove(&domain, 1));
 	one.after = 1;
 	cr_assert_eq(wants(&one, 1)[0].base, memory[0]);
+}
+
+/* A program's dma-buf keeps nobody from a path whose device does not take it. */
+Test(domain, a_device_that_comes_later_lacks_a_dmabuf)
+{
+	const struct fab_mr *mrs;
+
+	cr_assert_eq(fab_domain_add(&domain, 1, &(struct fab_piece){ memory[1], LEN, 7 }, &eb), 0);
+	one.reg_error = -EOPNOTSUPP;
+	mrs = wants(&one, 1);
+	cr_assert_eq(mrs[1].len, 0);
+	one.reg_error = 0;
+	cr_assert_eq(add(2), 0);
+	cr_assert_eq(mrs[2].base, memory[2]);
+	cr_assert_eq(wants(&two, 1)[1].base, memory[1], "another device takes it");
+	cr_assert(fab_domain_remove(&domain, 1));
+	cr_assert_eq(one.registered, 1);
+	cr_assert_eq(two.registered, 1);
 }
 
 Test(domain, the_second_device_refuses)

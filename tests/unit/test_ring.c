@@ -15,6 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "base/sock.h"
+#include "fake_fabric.h"
 #include "ring/clients.h"
 #include "vfs_play.h"
 
@@ -82,14 +83,18 @@ static atomic_bool lent_stays;                 /* the device does not give it ba
 
 static int play_add(void *ctx, unsigned i, void *mem, size_t len, struct errbuf *eb)
 {
+	cr_assert(i < FAKE_PIECES && !vfs.cl->arena.more.n);
+	fake_pieces[i] = (struct fab_mr){ .base = mem, .len = len, .addr = (uintptr_t)mem, .rkey = 1 + i };
 	lent_now++;
 	return 0;
 }
 
 static bool play_remove(void *ctx, unsigned i)
 {
-	if (!lent_stays)
+	if (!lent_stays) {
+		fake_pieces[i] = (struct fab_mr){ 0 };
 		lent_now--;
+	}
 	return !lent_stays;
 }
 

@@ -773,6 +773,27 @@ Test(memreg, pool_names_the_extents_key, .init = with_pool, .fini = end)
 	extent_goes();
 }
 
+/* A device that came later may lack it: what lies there cannot be offered, and nothing else suffers. */
+Test(memreg, memory_that_the_device_lacks, .init = with_pool, .fini = end)
+{
+	struct fab_mr had;
+	struct test_call *t;
+
+	file_in_extent();
+	had = fake_pieces[0];
+	fake_pieces[0] = (struct fab_mr){ 0 };
+	t = read_call(0);
+	cr_assert(t->dones == 1 && t->status == -EMSGSIZE, "%d", t->status);
+	cr_assert_eq(fake.nsends, 0);
+	cr_assert_eq(downs, 0);
+	fake_pieces[0] = had;
+	t = read_call(1);
+	cr_assert_eq(handle_sent(), PIECE_RKEY);
+	sent();
+	reply(t, 8192, 0);
+	extent_goes();
+}
+
 Test(memreg, mw_binds_in_the_extent, .init = with_windows, .fini = end)
 {
 	struct test_call *t;

@@ -176,7 +176,8 @@ static int dealloc_mw(struct ibv_mw *mw)
 	return 0;
 }
 
-static struct ibv_context context = { .ops = { .alloc_mw = alloc_mw, .dealloc_mw = dealloc_mw } };
+static struct ibv_device device = { .name = "played0" };
+static struct ibv_context context = { .device = &device, .ops = { .alloc_mw = alloc_mw, .dealloc_mw = dealloc_mw } };
 
 PLAYED(struct ibv_pd *, ibv_alloc_pd, struct ibv_context *verbs)
 {
@@ -210,6 +211,26 @@ PLAYED(struct ibv_mr *, ibv_reg_mr_iova2, struct ibv_pd *pd, void *addr, size_t 
 {
 	(void)iova;
 	return __wrap_ibv_reg_mr(pd, addr, len, (int)access);
+}
+
+static struct {                         /* what was asked for last */
+	uint64_t offset, iova;
+	size_t len;
+	int fd, access;
+} dmabuf;
+static int dmabuf_error;
+
+/* As libibverbs has it, addr is the offset. */
+PLAYED(struct ibv_mr *, ibv_reg_dmabuf_mr, struct ibv_pd *pd, uint64_t offset, size_t len, uint64_t iova, int fd,
+       int access)
+{
+	dmabuf.offset = offset;
+	dmabuf.iova = iova;
+	dmabuf.len = len;
+	dmabuf.fd = fd;
+	dmabuf.access = access;
+	errno = dmabuf_error;
+	return dmabuf_error ? NULL : __wrap_ibv_reg_mr(pd, (void *)(uintptr_t)offset, len, access);
 }
 
 static unsigned busy_mrs;               /* so often a registration cannot be ended */
@@ -246,6 +267,7 @@ PLAYED(int, pthread_detach, pthread_t tid)
 /* ---- connections ---- */
 
 static char own_memory[64], shared_memory[64];
+static const struct fab_piece own_piece = { own_memory, sizeof(own_memory), -1 };
 
 static void begin(void)
 {
@@ -363,14 +385,75 @@ Test(verbs_teardown, a_piece_that_is_in_use, .init = begin)
 	cr_assert_eq(fab_domain_pieces(d, 2), 0);
 	c = connection(d);
 	cr_assert_eq(verbs_reg_pieces(c, 0, &pieces, &eb), 0);
-	cr_assert_eq(fab_domain_add(d, 1, own_memory, sizeof(own_memory), &eb), 0);
+	cr_assert_eq(fab_domain_add(d, 1, &own_piece, &eb), 0);
 	cr_assert(pieces[1].base == own_memory && verbs_mr_of(&pieces[1]));
 	busy_mrs = 1;
 	cr_assert_not(fab_domain_remove(d, 1));
 	cr_assert(fab_domain_remove(d, 1));
 	cr_assert_eq(pieces[1].len, 0);
 	/* One that is there in the end goes with the device's part. */
-	cr_assert_eq(fab_domain_add(d, 0, own_memory, sizeof(own_memory), &eb), 0);
+	cr_assert_eq(fab_domain_add(d, 0, &own_piece, &eb), 0);
+	verbs_close(c);
+	end_domain(d);
+	all_gone();
+}
+
+/* Memory of another device is registered by its descriptor, and named by its address here: as a whole,
+ * and a part of it for one call. */
+Test(verbs_teardown, a_piece_of_another_device, .init = begin)
+{
+	const struct fab_piece there = { own_memory, sizeof(own_memory), 7 };
+	const struct fab_mr *pieces;
+	struct fab_domain *d = domain();
+	struct fab_conn *c;
+	struct fab_mr mr;
+	struct errbuf eb;
+
+	cr_assert_eq(fab_domain_pieces(d, 2), 0);
+	c = connection(d);
+	cr_assert_eq(verbs_reg_pieces(c, FAB_WINDOWS, &pieces, &eb), 0);
+	cr_assert_eq(fab_domain_add(d, 1, &there, &eb), 0);
+	cr_assert(dmabuf.fd == 7 && dmabuf.offset == 0 && dmabuf.len == sizeof(own_memory));
+	cr_assert_eq(dmabuf.iova, (uintptr_t)own_memory);
+	cr_assert_eq(dmabuf.access, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+	cr_assert(pieces[1].base == own_memory && pieces[1].addr == (uintptr_t)own_memory);
+	cr_assert_eq(pieces[1].len, sizeof(own_memory));
+
+	cr_assert_eq(verbs_reg_part(c, &pieces[1], own_memory + 16, 8, FAB_REMOTE_WRITE, &mr, &eb), 0);
+	cr_assert(dmabuf.fd == 7 && dmabuf.offset == 16 && dmabuf.len == 8);
+	cr_assert_eq(dmabuf.iova, (uintptr_t)own_memory + 16);
+	cr_assert(mr.base == own_memory + 16 && mr.addr == dmabuf.iova && mr.len == 8);
+	verbs_dereg(c, &mr);
+	/* Memory of this process is not. */
+	dmabuf.fd = -1;
+	cr_assert_eq(fab_domain_add(d, 0, &own_piece, &eb), 0);
+	cr_assert_eq(verbs_reg_part(c, &pieces[0], own_memory, 8, FAB_REMOTE_WRITE, &mr, &eb), 0);
+	cr_assert_eq(dmabuf.fd, -1);
+
+	verbs_close(c);
+	end_domain(d);
+	all_gone();
+}
+
+Test(verbs_teardown, a_device_that_takes_none_of_another, .init = begin)
+{
+	const struct fab_piece there = { own_memory, sizeof(own_memory), 7 };
+	const struct fab_mr *pieces;
+	struct fab_domain *d = domain();
+	struct fab_conn *c;
+	struct errbuf eb;
+
+	cr_assert_eq(fab_domain_pieces(d, 1), 0);
+	c = connection(d);
+	cr_assert_eq(verbs_reg_pieces(c, 0, &pieces, &eb), 0);
+	dmabuf_error = EINVAL;
+	cr_assert_eq(fab_domain_add(d, 0, &there, &eb), -EOPNOTSUPP);
+	cr_assert_str_eq(eb.text, "RDMA device played0 takes no memory of other devices (dma-buf: Invalid argument); "
+			 "use a memfd");
+	dmabuf_error = ENOMEM;
+	cr_assert_eq(fab_domain_add(d, 0, &there, &eb), -ENOMEM);
+	dmabuf_error = 0;
+	cr_assert_eq(fab_domain_add(d, 0, &there, &eb), 0);
 	verbs_close(c);
 	end_domain(d);
 	all_gone();
