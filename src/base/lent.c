@@ -13,21 +13,32 @@
 
 #include "base/arena_impl.h"
 
+/* Of a device's memory: no seals are needed, because it never gets shorter. */
+static bool lent_is_dmabuf(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && fs.f_type == DMA_BUF_MAGIC;
+}
+
 int lent_init(struct lent *l, const struct lent_ops *ops, void *ctx)
 {
 	l->ops = ops;
 	l->ctx = ctx;
+	for (unsigned i = 0; i < LENT_PIECES; i++)
+		l->dmabuf[i] = -1;
 	/* A limit of the process (RLIMIT_AS), or valgrind, may not let it have all of them. */
 	for (l->units = LENT_UNITS; l->units; l->units /= 2) {
 		l->base = arena_reserve((size_t)l->units << LENT_UNIT_BITS);
 		if (l->base)
-			return 0;
+			return lent_guard(l);
 	}
 	return -errno;
 }
 
 void lent_fini(struct lent *l)
 {
+	lent_unguard(l);
 	if (l->base)
 		munmap(l->base, (size_t)l->units << LENT_UNIT_BITS);
 	l->base = NULL;
@@ -56,10 +67,26 @@ int lent_check(int fd, size_t len, struct errbuf *eb)
 	return 0;
 }
 
-static int lent_map(void *at, int fd, size_t len, struct errbuf *eb)
+static int lent_check_dmabuf(int fd, size_t len, struct errbuf *eb)
+{
+	off_t has = lseek(fd, 0, SEEK_END);
+
+	if (has < 0)
+		return err_set(eb, -errno, "the size of the dma-buf: %s", strerror(errno));
+	if (len % (size_t)getpagesize())
+		return err_set(eb, -EINVAL, "%zu bytes are not whole pages", len);
+	if (len == 0 || (uint64_t)has < len)
+		return err_set(eb, -EINVAL, "the dma-buf has %lld bytes, not %zu", (long long)has, len);
+	return 0;
+}
+
+/* Of a dma-buf, too: small data is copied by the processor. */
+static int lent_map(void *at, int fd, size_t len, bool dmabuf, struct errbuf *eb)
 {
 	if (mmap(at, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
-		return err_set(eb, -errno, "it cannot be mapped: %s", strerror(errno));
+		return err_set(eb, -errno, dmabuf ? "the processor cannot read and write this dma-buf (mmap: %s); its "
+			       "device may have other memory for that, or use a memfd" : "it cannot be mapped: %s",
+			       strerror(errno));
 	/* As with the arena's. */
 	if (madvise(at, len, MADV_DONTFORK) < 0 || madvise(at, len, MADV_DONTDUMP) < 0)
 		return err_set(eb, -errno, "madvise: %s", strerror(errno));
@@ -120,9 +147,30 @@ int lent_find(const struct lent *l, const void *mem, size_t len)
 
 /* ---- pieces ---- */
 
+/* Of a dma-buf the descriptor is kept, in *own, for devices that come later. 0, or -errno with eb set. */
+static int lent_make(struct lent *l, unsigned piece, char *at, int fd, size_t len, int *own, struct errbuf *eb)
+{
+	bool dmabuf = lent_is_dmabuf(fd);
+	int rc;
+
+	*own = dmabuf ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+	if (dmabuf && *own < 0)
+		return err_set(eb, -errno, "the dma-buf cannot be kept: %s", strerror(errno));
+	rc = lent_map(at, fd, len, dmabuf, eb);
+	if (!rc)
+		rc = l->ops->add(l->ctx, piece, at, len, *own, eb);
+	if (!rc)
+		return 0;
+	lent_unmap(at, len);
+	if (*own >= 0)
+		close(*own);
+	return rc;
+}
+
 int lent_add(struct lent *l, int fd, size_t len, struct errbuf *eb)
 {
-	int piece = lent_free_piece(l), unit, rc = lent_check(fd, len, eb);
+	int piece = lent_free_piece(l), unit, own;
+	int rc = lent_is_dmabuf(fd) ? lent_check_dmabuf(fd, len, eb) : lent_check(fd, len, eb);
 	char *at;
 
 	if (rc)
@@ -132,15 +180,13 @@ int lent_add(struct lent *l, int fd, size_t len, struct errbuf *eb)
 		return err_set(eb, -ENOSPC, "no room is left for memory of programs: %u pieces, %zu GiB in all",
 			       LENT_PIECES, (size_t)l->units << LENT_UNIT_BITS >> 30);
 	at = l->base + ((size_t)unit << LENT_UNIT_BITS);
-	rc = lent_map(at, fd, len, eb);
-	if (!rc)
-		rc = l->ops->add(l->ctx, (unsigned)piece, at, len, eb);
-	if (rc) {
-		lent_unmap(at, len);
+	rc = lent_make(l, (unsigned)piece, at, fd, len, &own, eb);
+	if (rc)
 		return rc;
-	}
 	l->first[piece] = (uint16_t)unit;
 	l->len[piece] = len;
+	l->dmabuf[piece] = own;
+	atomic_store(&l->lost[piece], false);
 	lent_own(l, (unsigned)unit, lent_units(len), (uint16_t)(piece + 1));
 	return piece;
 }
@@ -152,5 +198,8 @@ bool lent_remove(struct lent *l, unsigned piece)
 	lent_own(l, l->first[piece], lent_units(l->len[piece]), 0);
 	lent_unmap(lent_at(l, piece), l->len[piece]);
 	l->len[piece] = 0;
+	if (l->dmabuf[piece] >= 0)
+		close(l->dmabuf[piece]);
+	l->dmabuf[piece] = -1;
 	return true;
 }

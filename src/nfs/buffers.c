@@ -39,11 +39,11 @@ static const struct arena_keeper_ops keeper_ops = {
 	.spare = buffers_spare, .add = buffers_add, .remove = buffers_remove, .look_ms = 1000,
 };
 
-static int buffers_lend(void *ctx, unsigned i, void *mem, size_t len, struct errbuf *eb)
+static int buffers_lend(void *ctx, unsigned i, void *mem, size_t len, int dmabuf, struct errbuf *eb)
 {
 	struct nfs_client *cl = ctx;
 
-	return fab_domain_add(&cl->domain, cl->arena.more.n + i, &(struct fab_piece){ mem, len, -1 }, eb);
+	return fab_domain_add(&cl->domain, cl->arena.more.n + i, &(struct fab_piece){ mem, len, dmabuf }, eb);
 }
 
 static bool buffers_take_back(void *ctx, unsigned i)

@@ -17,6 +17,8 @@
 #define LANE_FILES  8u
 /* Standard streams, log, control socket and its clients, devices, /proc. */
 #define OTHER_FILES 64u
+/* Each piece of memory that programs lend may be a dma-buf, whose descriptor is kept. */
+#define LENT_FILES(cfg) ((cfg)->lends ? LENT_PIECES : 0)
 
 static rlim_t plan_files_needed(const struct nfs_config *cfg, unsigned paths)
 {
@@ -28,7 +30,7 @@ static rlim_t plan_files_needed(const struct nfs_config *cfg, unsigned paths)
 void plan_files(const struct nfs_config *cfg)
 {
 	rlim_t now = plan_files_needed(cfg, cfg->npaths);
-	rlim_t most = plan_files_needed(cfg, NFS_PATHS_MAX);
+	rlim_t most = plan_files_needed(cfg, NFS_PATHS_MAX) + LENT_FILES(cfg);
 	struct rlimit r;
 
 	if (getrlimit(RLIMIT_NOFILE, &r) < 0)

@@ -31,13 +31,20 @@ static void io_count(struct ring_io *io)
 	stat_add(st, io->write ? STAT_RING_WRITTEN_BYTES : STAT_RING_READ_BYTES, io->done);
 }
 
+/* What was read has gone nowhere then, and what was written may be zeros. */
+static bool io_is_lost(const struct ring *ring, unsigned memory)
+{
+	return lent_is_lost(&ring->vl->vfs->cl->arena.lent, ring->memory[memory].at);
+}
+
 /* Bytes that were read or written before an error are what the program hears of first. */
 static void io_finish(struct ring_io *io, int status)
 {
 	struct ring *ring = io->ring;
+	int64_t result = io_is_lost(ring, io->memory) ? -EFAULT : io->done ? (int64_t)io->done : status;
 
 	io_count(io);
-	queue_add(&ring->q, io->user_data, io->done ? (int64_t)io->done : status);
+	queue_add(&ring->q, io->user_data, result);
 	ring->memory[io->memory].users--;
 	list_del(&io->node);
 	list_add_head(&ring->free, &io->node);
@@ -129,7 +136,7 @@ static int io_check(const struct ring *ring, const struct ring_sqe *e)
 	if (!f || f->access == (e->op == RING_READ ? O_WRONLY : O_RDONLY))
 		return -EBADF;
 	m = e->memory < RING_MEMORIES ? &ring->memory[e->memory] : NULL;
-	if (!m || !m->at || e->at > m->len || e->len > m->len - e->at)
+	if (!m || !m->at || e->at > m->len || e->len > m->len - e->at || io_is_lost(ring, e->memory))
 		return -EFAULT;
 	return 0;
 }

@@ -241,7 +241,7 @@ void client_do(struct client *c, const struct ring_request *q, int fd)
 	if (q->version != RING_VERSION)
 		client_refuse(c, -EPROTONOSUPPORT, "another version of the ring's protocol");
 	else if (fd < 0 && (q->what == RING_OPEN || q->what == RING_MEMORY))
-		client_refuse(c, -EINVAL, "the memfd is missing");
+		client_refuse(c, -EINVAL, "the descriptor of the memory is missing");
 	else if (q->what == RING_OPEN)
 		client_do_open(c, q, fd);
 	else if (q->what == RING_MEMORY)

@@ -81,7 +81,7 @@ static void serve(void)
 static atomic_uint lent_now;
 static atomic_bool lent_stays;                 /* the device does not give it back */
 
-static int play_add(void *ctx, unsigned i, void *mem, size_t len, struct errbuf *eb)
+static int play_add(void *ctx, unsigned i, void *mem, size_t len, int dmabuf, struct errbuf *eb)
 {
 	cr_assert(i < FAKE_PIECES && !vfs.cl->arena.more.n);
 	fake_pieces[i] = (struct fab_mr){ .base = mem, .len = len, .addr = (uintptr_t)mem, .rkey = 1 + i };
@@ -613,6 +613,29 @@ Test(ring, memory_is_given_back_when_nothing_uses_it)
 	cr_assert_eq(lent_now, 0);
 	lane_play_run(2);               /* the program may hear of that first */
 	cr_assert_eq(done(&p).result, 10);
+	file_put(vl, f);
+	hang_up(&p);
+	run_until(&closed, 1);
+}
+
+/* The device of a dma-buf has taken its memory away: what was read is nowhere. */
+Test(ring, memory_that_is_lost)
+{
+	struct file *f = open_file();
+	struct program p;
+	uint32_t file;
+
+	begin(&p);
+	file = attach(&p, f, O_RDONLY);
+	cr_assert_eq(result_of(&p, entry(&p, RING_READ, file, 0, 10)), 10);
+	post(&p, entry(&p, RING_READ, file, 0, 10));
+	atomic_store(&vfs.cl->arena.lent.lost[0], true);
+	serve();
+	lane_play_run(2);
+	cr_assert_eq(done(&p).result, -EFAULT);
+	post(&p, entry(&p, RING_READ, file, 0, 10));
+	cr_assert_eq(nsent, 0, "it is not asked for");
+	cr_assert_eq(done(&p).result, -EFAULT);
 	file_put(vl, f);
 	hang_up(&p);
 	run_until(&closed, 1);

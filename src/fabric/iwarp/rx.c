@@ -29,6 +29,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include "base/lent.h"
 #include "base/sys.h"
 #include "base/undumped.h"
 
@@ -416,7 +417,7 @@ static bool rx_fill(struct fab_conn *c)
 	do {
 		n = sys_recvmsg(c->fd, &msg, MSG_DONTWAIT);
 		c->stats.recv_calls++;
-	} while (n < 0 && errno == EINTR);
+	} while (n < 0 && (errno == EINTR || (errno == EFAULT && lent_mend(msg.msg_iov, msg.msg_iovlen))));
 	if (n < 0 && errno == EAGAIN)
 		return false;
 	if (n <= 0) {

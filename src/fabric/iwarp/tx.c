@@ -28,6 +28,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include "base/lent.h"
 #include "base/sys.h"
 
 /* System calls in a row; then the loop's other watches get their turn. */
@@ -346,7 +347,7 @@ static bool send_batch(struct fab_conn *c)
 	do {
 		n = sys_sendmsg(c->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 		c->stats.send_calls++;
-	} while (n < 0 && errno == EINTR);
+	} while (n < 0 && (errno == EINTR || (errno == EFAULT && lent_mend(msg.msg_iov, msg.msg_iovlen))));
 	if (n < 0 && errno != EAGAIN) {
 		send_failed(c, errno);
 		return false;
