@@ -2,6 +2,7 @@
 # shellcheck shell=bash
 # Programs that read and write past the kernel (tests/vm-clients/rings): against a model, beside reads and
 # writes by the kernel, in turn with another program, under locks, and killed. With norings there are none.
+# A dma-buf is taken as memory where the device has that, and refused in words elsewhere.
 rings=${BIN%/src/*}/tests/vm-clients/rings
 [[ -x $rings ]] || skip "no $rings"
 mount_up
@@ -40,6 +41,25 @@ amount 100 20
 timeout 600 "$rings" die "$REPLY" "$WORK/load" || fail "die"
 until_true "the daemon has given back all memory of programs" lends_nothing
 at_most "$(open_files)" $(( before + 2 )) "files that the daemon has open"
+
+# Memory of a device, as udmabuf plays one.
+if [[ -e /dev/udmabuf ]]; then
+	vm-root chmod a+rw /dev/udmabuf
+	"${rings%/*}/dmabuf" "$WORK/dmabuf" >"$TMPDIR/dmabuf" || fail "dmabuf"
+	case $(<"$TMPDIR/dmabuf") in
+	works) ;;
+	refused:*'takes no memory of other devices'*'use a memfd'*)
+		[[ ,$MOUNT_OPTIONS, != *,fabric=iwarp,* ]] || fail "dmabuf by iWARP: $(<"$TMPDIR/dmabuf")" ;;
+	*) fail "dmabuf: $(<"$TMPDIR/dmabuf")" ;;
+	esac
+	echo "# dmabuf: $(<"$TMPDIR/dmabuf")"
+	lends_dmabuf() { grep -q 'dmabuf:' "/proc/$DAEMON/maps"; }
+	lends_no_dmabuf() { ! lends_dmabuf; }
+	until_true "the daemon has given back the dma-buf" lends_no_dmabuf
+	at_most "$(open_files)" $(( before + 2 )) "files that the daemon has open"
+else
+	echo "skip rings: dmabuf: no /dev/udmabuf"
+fi
 
 mount_down
 mount_up norings
