@@ -59,7 +59,9 @@ const char *nfsrdma_why(void);
 /* len bytes of new memory, zeroed, whole pages; where it is: nfsrdma_memory_at(). */
 int nfsrdma_memory_new(struct nfsrdma_session *s, size_t len, struct nfsrdma_memory **out);
 /* Memory that the caller has: the first len bytes of a memfd that is sealed against shrinking
- * (F_SEAL_SHRINK), or of a dma-buf. It is not mapped here, and fd may be closed. */
+ * (F_SEAL_SHRINK), or of a dma-buf. It is not mapped here, and fd may be closed. -EOPNOTSUPP: an RDMA device
+ * of the mount takes no dma-buf. One has to be mappable by processors, and its user brackets reads and writes
+ * with DMA_BUF_IOCTL_SYNC (START before they are begun, END when they are done): the daemon does not. */
 int nfsrdma_memory_add(struct nfsrdma_session *s, int fd, size_t len, struct nfsrdma_memory **out);
 /* NULL: nfsrdma_memory_add() */
 void *nfsrdma_memory_at(const struct nfsrdma_memory *m);

@@ -12,7 +12,7 @@
  *     connect, as the same user         -- socket -->  SO_PEERCRED
  *     RING_OPEN    memfd                -- socket -->  maps the ring; it is a lane's from now on
  *          <-- a stream socket, the ring's bell
- *     RING_MEMORY  memfd                -- socket -->  maps it, registers it with the devices
+ *     RING_MEMORY  memfd or dma-buf     -- socket -->  maps it, registers it with the devices
  *     RING_ATTACH  token                -- socket -->  the open file is one of the ring's
  *
  *     entry: READ or WRITE              == memory =>   READ: the server RDMA-Writes into the program's
@@ -61,7 +61,7 @@
  * What each side believes of the other: the daemon believes nothing. It reads each word once, checks
  * it, and keeps counts of its own, so that a program which writes garbage anywhere harms itself: a
  * wrong entry is completed with an error, and a ring with impossible counts ends. The memory that it
- * maps is sealed against shrinking, or is refused. The program believes the daemon, to which it has
+ * maps is sealed against shrinking, or a dma-buf, which cannot shrink, or is refused. The program believes the daemon, to which it has
  * trusted its data anyway.
  *
  * The end: a ring ends with the connection, and that with either process, or by close(). What was
@@ -135,7 +135,9 @@ struct ring_sqe {
  * result: bytes read or written, which may be fewer than wanted (a READ's at the end of the file), or
  * -errno: of the file, as read(2) and write(2) give them; and
  *   EBADF     no such file in this ring (any more), or it is not open for that
- *   EFAULT    not in that memory, or there is none (any more)
+ *   EFAULT    not in that memory, or there is none (any more): the device of a dma-buf may have taken it
+ *             away, and then a WRITE may have written zeros
+ *   EIO       for one: a dma-buf that the device of a new path does not take
  *   EINVAL    op, len 0 or too long, offset + len beyond what a file can have, a byte that is not zero
  */
 struct ring_cqe {
@@ -168,7 +170,9 @@ enum ring_what {
 	/* `value` entries. Descriptor: a memfd of ring_bytes() at least. Answer: its number, to be named in
 	 * `ring`, and with it a descriptor, the program's end of the bell. */
 	RING_OPEN = 1,
-	/* The first `value` bytes, which are whole pages, of a memfd. Answer: its number. */
+	/* The first `value` bytes, which are whole pages, of a memfd, or of a dma-buf that processors can map;
+	 * EOPNOTSUPP: a device of the mount does not take that. Entries in a dma-buf are between
+	 * DMA_BUF_SYNC_START and DMA_BUF_SYNC_END of the program. Answer: its number. */
 	RING_MEMORY,
 	/* The memory number `value` is not used any more, when the answer comes: entries that
 	 * are under way are waited for. */
