@@ -138,7 +138,7 @@ static void begins(struct vfs_op *op, uint8_t *at, int not_access)
 	int how = ends_at_once;
 	unsigned i = (unsigned)(op->file - files);
 
-	CHECK(op->data.size && op->data.size <= LENT && nunder_way < ENTRIES);
+	CHECK(op->data.size && op->data.size <= LENT && nunder_way < ENTRIES && !ring.ending);
 	CHECK(op->data.start <= INT64_MAX - op->data.size);
 	CHECK(i < FILES && attached[i].access != not_access && op->file->refs);
 	lent_users[memory_of(at, op->data.size)]++;

@@ -25,7 +25,7 @@ enum { ENTRIES = 8, PAGE = 4096, SIZE = 1 << 16, BYTES = 64 * PAGE };
 
 static uint8_t disk[SIZE];
 static struct { struct nfs_call *c; uint32_t xid; } sent[64];
-static unsigned nsent;
+static unsigned nsent, asked;           /* not answered; so far */
 static int fails;                       /* what calls end with */
 static uint32_t writes_most = UINT32_MAX;       /* a WRITE writes no more */
 
@@ -35,6 +35,7 @@ static bool_t encode(struct nfs_call *c, XDR *x)
 
 	sent[nsent].c = c;
 	sent[nsent++].xid = c->eng.rr.xid;
+	asked++;
 	return xdr_uint32_t(x, &nothing);
 }
 
@@ -363,8 +364,10 @@ Test(ring, reads_into_the_programs_memory_and_writes_from_it)
 	cr_assert_eq(result_of(&p, (struct ring_sqe){ .op = RING_WRITE, .memory = (uint16_t)p.memory, .file = file,
 						     .offset = 777, .at = PAGE, .len = 3000 }), 3000);
 	cr_assert(disk[777] == 'w' && disk[3776] == 'w' && disk[3777] != 'w');
-	/* The end of the file. */
+	/* The end of the file, behind which nothing is asked for. */
+	asked = 0;
 	cr_assert_eq(result_of(&p, entry(&p, RING_READ, file, SIZE - 10, 100)), 10);
+	cr_assert_eq(asked, 1);
 	cr_assert_eq(result_of(&p, entry(&p, RING_READ, file, SIZE + 10, 100)), 0);
 	cr_assert_eq(stat_get(&lane.stats, STAT_READ_COPIED_BYTES), 0);
 	cr_assert_eq(stat_get(&lane.stats, STAT_RING_READS), 3);
@@ -374,17 +377,19 @@ Test(ring, reads_into_the_programs_memory_and_writes_from_it)
 	run_until(&closed, 1);
 }
 
-/* rsize and wsize are 16 KiB here, and the server writes less than it was asked to. */
+/* rsize and wsize are short here, and the server writes less than it was asked to. */
 Test(ring, does_what_is_longer_than_a_call_in_pieces)
 {
 	struct file *f = open_file();
 	struct program p;
 	uint32_t file;
 
-	vfs.cl->rsize = vfs.cl->wsize = 16384;
+	vfs.cl->rsize = 16384;
+	vfs.cl->wsize = 12000;
 	writes_most = 10000;
 	begin(&p);
 	file = attach(&p, f, O_RDWR);
+	asked = 0;
 	post(&p, entry(&p, RING_READ, file, 0, 50000));
 	for (unsigned i = 0; i < 10 && !is_done(&p); i++) {
 		serve();
@@ -392,6 +397,7 @@ Test(ring, does_what_is_longer_than_a_call_in_pieces)
 	}
 	cr_assert_eq(done(&p).result, 50000);
 	cr_assert_eq(memcmp(p.mem, disk, 50000), 0);
+	cr_assert_eq(asked, 4, "of rsize each");
 	memset(p.mem, 'x', 50000);
 	post(&p, entry(&p, RING_WRITE, file, 5, 50000));
 	for (unsigned i = 0; i < 20 && !is_done(&p); i++) {
@@ -413,6 +419,51 @@ Test(ring, the_servers_error_is_the_entrys)
 	begin(&p);
 	fails = -EACCES;
 	cr_assert_eq(result_of(&p, entry(&p, RING_READ, attach(&p, f, O_RDONLY), 0, 10)), -EACCES);
+	file_put(vl, f);
+	hang_up(&p);
+	run_until(&closed, 1);
+}
+
+static struct vfs_op *written;          /* the front end drops what is older */
+static void (*dropped)(struct vfs_op *op);
+
+static void on_written_past(struct vfs_op *op, void (*then)(struct vfs_op *op))
+{
+	written = op;
+	dropped = then;
+}
+
+/* A WRITE that the front end has to hear of ends, and not before that has dropped what it has. */
+static int64_t result_when_dropped(struct program *p, struct ring_sqe e)
+{
+	post(p, e);
+	serve();
+	lane_play_run(2);
+	cr_assert(written && written->data.start == e.offset && !is_done(p));
+	dropped(written);
+	written = NULL;
+	lane_play_run(2);
+	return done(p).result;
+}
+
+Test(ring, a_write_is_done_when_no_older_bytes_are_believed)
+{
+	const struct vfs_front *before = vfs.front;
+	struct vfs_front front = *before;
+	struct file *f = open_file();
+	struct program p;
+	uint32_t file;
+
+	front.written_past = on_written_past;
+	vfs.front = &front;
+	begin(&p);
+	file = attach(&p, f, O_RDWR);
+	cr_assert_eq(result_when_dropped(&p, entry(&p, RING_WRITE, file, 300, 10)), 10);
+	cr_assert_eq(result_of(&p, entry(&p, RING_READ, file, 300, 10)), 10);
+	/* The server may have executed it all the same. */
+	fails = -EIO;
+	cr_assert_eq(result_when_dropped(&p, entry(&p, RING_WRITE, file, 300, 10)), -EIO);
+	vfs.front = before;
 	file_put(vl, f);
 	hang_up(&p);
 	run_until(&closed, 1);
@@ -689,6 +740,24 @@ Test(ring, a_program_that_dies_gives_all_back_when_the_server_has_answered)
 	serve();
 	run_until(&lent_now, 0);
 	run_until(&closed, 1);
+}
+
+Test(ring, of_a_program_that_has_died_no_further_piece_is_asked_for)
+{
+	struct file *f = open_file();
+	struct program p;
+
+	vfs.cl->wsize = 16384;
+	begin(&p);
+	post(&p, entry(&p, RING_WRITE, attach(&p, f, O_RDWR), 0, 50000));
+	file_put(vl, f);
+	hang_up(&p);
+	for (unsigned i = 0; i < 5000 && !only_ring()->ending; i++)
+		lane_play_run(1);
+	serve();
+	run_until(&lent_now, 0);
+	run_until(&closed, 1);
+	cr_assert_eq(asked, 1);
 }
 
 /* The lane sleeps, although what the program has filled is never taken. */
