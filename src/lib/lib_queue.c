@@ -78,6 +78,7 @@ void lib_queue_end(struct nfsrdma_queue *q, bool owner)
 
 void nfsrdma_queue_free(struct nfsrdma_queue *q)
 {
+	struct ring_request r = { .what = RING_CLOSE, .ring = q->number };
 	struct nfsrdma_session *s = q->session;
 	struct nfsrdma_queue **at;
 
@@ -86,6 +87,8 @@ void nfsrdma_queue_free(struct nfsrdma_queue *q)
 		;
 	*at = q->next;
 	pthread_mutex_unlock(&s->lock);
+	/* Before the memory goes: a daemon that has ended needs not be told. */
+	lib_request(s, &r, -1, NULL, NULL);
 	lib_queue_end(q, true);
 }
 

@@ -59,12 +59,21 @@ void client_order(struct client *c, struct ring *ring, enum order order)
 	loop_post(ring->vl->lane->loop, &ring->to_lane);
 }
 
+/* A ring that ends takes no order. It needs no more memory, but may use what is to be forgotten. */
+static void client_await_end(struct client *c, struct ring *ring)
+{
+	ring->end_awaited = true;
+	c->awaited++;
+}
+
 void client_order_all(struct client *c, enum order order, unsigned index, char *at, size_t len)
 {
 	for (unsigned i = 0; i < RING_RINGS; i++) {
 		struct ring *ring = c->ring[i];
 
-		if (!ring)
+		if (ring && ring->ends && order == RING_DO_FORGET)
+			client_await_end(c, ring);
+		if (!ring || ring->ends)
 			continue;
 		ring->index = index;
 		ring->at = at;
@@ -97,6 +106,17 @@ static void client_free_ring(struct client *c, struct ring *ring)
 	client_drop_ring(ring);
 }
 
+static void client_on_end(struct client *c, struct ring *ring)
+{
+	bool awaited = ring->end_awaited;
+
+	client_free_ring(c, ring);
+	if (awaited && --c->awaited == 0)
+		client_finish(c);
+	else
+		client_look(c);
+}
+
 void client_on_answer(struct loop_msg *m)
 {
 	struct ring *ring = container_of(m, struct ring, to_rings);
@@ -104,8 +124,7 @@ void client_on_answer(struct loop_msg *m)
 
 	ring->asked = false;
 	if (ring->order == RING_DO_END) {
-		client_free_ring(c, ring);
-		client_look(c);
+		client_on_end(c, ring);
 		return;
 	}
 	if (ring->outcome < 0)

@@ -18,7 +18,8 @@
  *   the kernel closes a file   rings_closed(), on any lane, has a message sent to the lane of each ring
  *                              that has the file. A ring does not end before that has come.
  *   memory is given back       RING_DO_FORGET is answered when no entry of that ring uses it. No ring
- *                              takes an entry for it from then on.
+ *                              takes an entry for it from then on. A ring that the program has closed
+ *                              gets no order any more; then its end is what is waited for.
  *   the lane ends              Before that rings_end() has ended all rings, or has waited in vain: then
  *                              nothing of them is freed before rings_free(), when no lane is left.
  */
@@ -72,7 +73,8 @@ struct ring {
 	unsigned number;
 	bool used;                      /* these three: the rings' thread's; it is there... */
 	bool asked;                     /* ...and has an order that it has not answered */
-	bool ends;                      /* ...or has been told to end */
+	bool ends;                      /* ...or has been told to end, */
+	bool end_awaited;               /* which the request that is under way waits for */
 
 	/* The order and its arguments. */
 	struct loop_msg to_lane, to_rings;

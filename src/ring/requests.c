@@ -194,9 +194,10 @@ static struct ring *client_ring(struct client *c, const struct ring_request *q)
 {
 	struct ring *ring = q->ring < RING_RINGS ? c->ring[q->ring] : NULL;
 
-	if (!ring)
-		client_refuse(c, -EINVAL, "there is no such ring");
-	return ring;
+	if (ring && !ring->ends)
+		return ring;
+	client_refuse(c, -EINVAL, "there is no such ring");
+	return NULL;
 }
 
 static void client_do_attach(struct client *c, const struct ring_request *q)
@@ -233,6 +234,17 @@ static void client_do_detach(struct client *c, const struct ring_request *q)
 	client_order(c, ring, RING_DO_DETACH);
 }
 
+/* Answered at once: what is under way may wait for a server that is silent. */
+static void client_do_close(struct client *c, const struct ring_request *q)
+{
+	struct ring *ring = client_ring(c, q);
+
+	if (!ring)
+		return;
+	client_order(c, ring, RING_DO_END);
+	client_finish(c);
+}
+
 void client_do(struct client *c, const struct ring_request *q, int fd)
 {
 	loop_rewatch(c->r->loop, &c->watch, 0);
@@ -252,6 +264,8 @@ void client_do(struct client *c, const struct ring_request *q, int fd)
 		client_do_attach(c, q);
 	else if (q->what == RING_DETACH)
 		client_do_detach(c, q);
+	else if (q->what == RING_CLOSE)
+		client_do_close(c, q);
 	else
 		client_refuse(c, -EINVAL, "no such request");
 }

@@ -64,8 +64,8 @@
  * maps is sealed against shrinking, or a dma-buf, which cannot shrink, or is refused. The program believes the daemon, to which it has
  * trusted its data anyway.
  *
- * The end: a ring ends with the connection, and that with either process, or by close(). What was
- * under way is given up like the calls of a killed process; the memory stays mapped here until no peer
+ * The end: a ring ends by RING_CLOSE, or with the connection, and that with either process, or by close().
+ * What was under way is given up like the calls of a killed process; the memory stays mapped here until no peer
  * can reach it. A program hears of the daemon's end by the socket (POLLHUP); nothing is completed then.
  * An attached file is the kernel's open file: when the last descriptor of it is closed, its entries
  * fail with EBADF, as if there were no ring.
@@ -181,6 +181,9 @@ enum ring_what {
 	RING_ATTACH,
 	/* The file number `value` is not one of `ring` any more. */
 	RING_DETACH,
+	/* `ring` ends: no entry of it is taken or completed any more. Those under way are given up, and may
+	 * use their memory until RING_FORGET is answered; then the ring is counted no more, either. */
+	RING_CLOSE,
 };
 
 #define RING_RINGS    64u               /* of a connection */

@@ -26,8 +26,8 @@ static struct {
 	char *memories[PLAY_MEMORIES];
 	size_t memory_lens[PLAY_MEMORIES];
 	unsigned n_rings, n_memories;
-	unsigned counts[RING_DETACH + 1];
-	struct ring_request last[RING_DETACH + 1];
+	unsigned counts[RING_CLOSE + 1];
+	struct ring_request last[RING_CLOSE + 1];
 	struct play_fault fault;
 } mine = { .listener = -1, .connection = -1 };
 
@@ -161,7 +161,7 @@ static void serve(int connection)
 
 	while (goes_on && receive(connection, &r, &fd) == sizeof(r)) {
 		pthread_mutex_lock(&lock);
-		must(r.version == RING_VERSION && r.what >= RING_OPEN && r.what <= RING_DETACH, "request");
+		must(r.version == RING_VERSION && r.what >= RING_OPEN && r.what <= RING_CLOSE, "request");
 		mine.counts[r.what]++;
 		mine.last[r.what] = r;
 		goes_on = !(mine.fault.dies && r.what == mine.fault.at);

@@ -189,6 +189,8 @@ Test(lib_end, nothing_stays_open)
 	cr_assert_eq(nfsrdma_detach(queue, file), 0);
 	cr_expect_eq(count_descriptors(), n);
 	nfsrdma_queue_free(queue);
+	cr_expect_eq(play_count(RING_CLOSE), 1);
+	cr_expect_eq(play_last(RING_CLOSE).ring, 0);
 	cr_expect(hears_the_end(play_ring(0)->bell));
 	nfsrdma_disconnect(session);
 	play_wait_disconnected();

@@ -692,6 +692,63 @@ Test(ring, memory_that_is_lost)
 	run_until(&closed, 1);
 }
 
+static int ask_close(struct program *p)
+{
+	return ask(p, (struct ring_request){ .what = RING_CLOSE, .ring = p->number }, -1, NULL);
+}
+
+/* The program is not kept waiting; the memory is the server's until it has answered. */
+Test(ring, a_closed_ring_may_use_memory_until_that_is_given_back)
+{
+	struct ring_request forget = { .version = RING_VERSION, .what = RING_FORGET };
+	struct file *f = open_file();
+	struct program p;
+	uint32_t file;
+
+	begin(&p);
+	file = attach(&p, f, O_RDWR);
+	file_put(vl, f);
+	post(&p, entry(&p, RING_WRITE, file, 0, 10));
+	post(&p, entry(&p, RING_READ, file, 0, 10));
+	cr_assert_eq(ask_close(&p), 0);
+	cr_assert_eq(ask_close(&p), -EINVAL, "it is no ring any more");
+	cr_assert_eq(ask(&p, (struct ring_request){ .what = RING_DETACH, .ring = p.number, .value = file }, -1, NULL), -EINVAL);
+	forget.value = p.memory;
+	cr_assert(sock_send_with(p.sock, &forget, sizeof(forget), -1, 0));
+	for (unsigned i = 0; i < 30; i++)
+		lane_play_run(1);
+	cr_assert_not(readable(p.sock));
+	cr_assert_eq(lent_now, 1, "the server may still reach it");
+	while (nsent)
+		lane_play_reply(sent[--nsent].xid);
+	run_until_readable(p.sock);
+	cr_assert_eq(lent_now, 0);
+	run_until(&closed, 1);
+	hang_up(&p);
+}
+
+/* Far more of them, one after the other, than a user may have at a time. */
+Test(ring, a_closed_ring_makes_room_for_another)
+{
+	struct file *f = open_file();
+	struct program p;
+
+	begin(&p);
+	for (unsigned i = 0; i < 3 * RING_RINGS; i++) {
+		uint32_t file = attach(&p, f, O_RDONLY);
+
+		cr_assert_eq(result_of(&p, entry(&p, RING_READ, file, 0, 10)), 10, "%u", i);
+		cr_assert_eq(ask_close(&p), 0);
+		close(p.bell);
+		munmap(p.ring, PAGE);
+		p.fetched = 0;
+		open_ring(&p);
+	}
+	file_put(vl, f);
+	hang_up(&p);
+	run_until(&closed, 1);
+}
+
 /* ---- limits ---- */
 
 Test(ring, a_user_has_so_much_and_no_more)
