@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Memory of programs, which is lent to this process: a program passes a memfd, or a dma-buf (memory of a
- * device, such as a GPU), and the server places what the program reads straight there. It is what an extent of the arena is (arena.h), a range that
- * all devices have registered, but that no buffer of ours lies in it.
+ * device, such as a GPU), and the server places what the program reads straight there. It is what an extent
+ * of the arena is (arena.h), a range that all devices have registered, but that no buffer of ours lies in
+ * it.
  *
  *     addresses   | 16 MiB | 16 MiB | 16 MiB | 16 MiB | ...      reserved from the beginning
  *     unit_of[]       1        1        -        2

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Memory of programs: addresses, dma-bufs, and what happens when a device takes its memory away. There may
- * be no device here: a memfd plays a dma-buf, when fstatfs() says that it is one (its 64-bit name). It can shrink, which is what
- * a device does that takes memory away.
+ * be no device here: a memfd plays a dma-buf, when fstatfs() says that it is one. It can shrink, which is
+ * what a device does that takes memory away.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
