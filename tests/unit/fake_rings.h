@@ -13,6 +13,8 @@ struct fake_rings {
 	int write_error;                /* of each write from write_error_at on */
 	uint64_t write_error_at;        /* its offset */
 	bool cached;                    /* what preload_cached() says */
+	bool old_times;                 /* statx() says that no file has changed for long... */
+	bool old_known;                 /* ...if it does not have to ask the server */
 };
 
 extern struct fake_rings fake_rings;

@@ -337,6 +337,17 @@ Test(preload, ahead_is_not_what_was)
 	reads(MIB, 2 * MIB);
 }
 
+Test(preload, ahead_is_not_what_was_for_the_server)
+{
+	age();
+	fake_rings.old_known = true;
+	reads(MIB, 0);
+	reads(MIB, MIB);
+	poke("poked", 5, 2 * MIB);
+	memcpy(data + 2 * MIB, "poked", 5);
+	reads(MIB, 2 * MIB);
+}
+
 Test(preload, own_writes)
 {
 	age();
@@ -350,6 +361,28 @@ Test(preload, own_writes)
 	reads(MIB, 3 * MIB);
 	cr_expect_eq(ftruncate(fd, 5 * MIB), 0);
 	cr_expect_eq(read(fd, got, 2 * MIB), MIB);
+}
+
+Test(preload, own_writes_that_the_times_do_not_show)
+{
+	fake_rings.old_times = true;
+	reads(MIB, 0);
+	reads(MIB, MIB);
+	cr_expect_eq(pwrite(fd, "small", 5, 2 * MIB), 5);
+	memcpy(data + 2 * MIB, "small", 5);
+	reads(MIB, 2 * MIB);
+	memset(data + 3 * MIB, 'L', MIB);
+	cr_expect_eq(pwrite(fd, data + 3 * MIB, MIB, 3 * MIB), MIB);
+	reads(MIB, 3 * MIB);
+}
+
+Test(preload, another_length_that_the_times_do_not_show)
+{
+	fake_rings.old_times = true;
+	reads(MIB, 0);
+	reads(MIB, MIB);
+	cr_expect_eq(syscall(SYS_ftruncate, fd, 2 * MIB + 10), 0);
+	cr_expect_eq(read(fd, got, MIB), 10);
 }
 
 Test(preload, elsewhere_with_something_ahead)
