@@ -46,13 +46,19 @@ static void begin_report(void)
 		report = preload_fd_keep(PRELOAD_REAL(fcntl, 2, F_DUPFD_CLOEXEC, 3));
 }
 
+static void read_size(const char *variable, size_t *size)
+{
+	const char *said = getenv(variable);
+
+	if (said && strtoul(said, NULL, 0))
+		*size = strtoul(said, NULL, 0);
+}
+
 __attribute__((constructor)) static void begin(void)
 {
-	const char *min = getenv("NFSRDMA_PRELOAD_MIN");
-
 	preload_real_find();
-	if (min && strtoul(min, NULL, 0))
-		preload_min = strtoul(min, NULL, 0);
+	read_size("NFSRDMA_PRELOAD_MIN", &preload_min);
+	read_size("NFSRDMA_PRELOAD_WRITE_MIN", &preload_write_min);
 	preload_lanes_init();
 	pthread_atfork(before_fork, NULL, in_child);
 	begin_report();

@@ -21,7 +21,8 @@
  *
  * Left to the kernel: numbers that open() of this program has not made (inherited, received, of a stream),
  * other files, O_APPEND, what is mapped into memory here, what is in the page cache, less than
- * NFSRDMA_PRELOAD_MIN bytes, and of what two numbers or another process also have, what uses its offset.
+ * NFSRDMA_PRELOAD_MIN bytes, writes that the mount may hold (those are faster there) of less than
+ * NFSRDMA_PRELOAD_WRITE_MIN, and of what two numbers or another process also have, what uses its offset.
  * read() and write() of such files go past only as long as nobody else could move the offset
  * between our lseek() that asks for it, and the one that sets it.
  *
@@ -123,7 +124,7 @@ int preload_fd_next_kept(unsigned fd, unsigned last);
 
 /* ---- the process ---- */
 
-extern size_t preload_min;
+extern size_t preload_min, preload_write_min;
 extern _Thread_local bool preload_inside;  /* this thread is in the preload, or in the library */
 extern _Thread_local bool preload_keeping; /* what the library opens now stays open */
 

@@ -178,10 +178,16 @@ static bool worth_it(struct preload_file *f, const struct statx *sx, size_t len,
 	return atomic_fetch_add(&f->seen, len) + len >= PRELOAD_WARM * preload_min;
 }
 
-/* The first time. False: left to the kernel, or not yet. */
-static bool first_decision(int fd, struct preload_file *f, size_t len, bool write)
+/* A write that may be held: the mount answers at once, and sends many at a time. By a ring each waits for the
+ * server's disk, and only a very long one is so many calls that this does not matter. */
+static bool is_held(int flags, size_t len)
 {
-	int flags = PRELOAD_REAL(fcntl, fd, F_GETFL);
+	return !(flags & (O_DIRECT | O_DSYNC)) && len < preload_write_min;
+}
+
+/* The first time. False: left to the kernel, or not yet. */
+static bool first_decision(int fd, int flags, struct preload_file *f, size_t len, bool write)
+{
 	struct preload_mount *m;
 	struct statx sx;
 	dev_t dev;
@@ -217,10 +223,12 @@ bool preload_decide(int fd, struct preload_file *f, size_t len, bool write)
 
 	if (atomic_load(&f->left))
 		return false;
-	if (!m)
-		return first_decision(fd, f, len, write) && f->access != (write ? O_RDONLY : O_WRONLY);
-	/* F_SETFL may have set O_APPEND, and not by here. */
+	/* F_SETFL may have changed them, and not by here. */
 	flags = PRELOAD_REAL(fcntl, fd, F_GETFL);
+	if (flags >= 0 && write && is_held(flags, len))
+		return false;
+	if (!m)
+		return first_decision(fd, flags, f, len, write) && f->access != (write ? O_RDONLY : O_WRONLY);
 	if (flags < 0 || (flags & O_APPEND) || (flags & O_ACCMODE) != f->access || atomic_load(&m->dead)) {
 		preload_fd_leave(fd, f);
 		return false;

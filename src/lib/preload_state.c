@@ -5,7 +5,7 @@
 
 #include <unistd.h>
 
-size_t preload_min = 64u << 10;
+size_t preload_min = 64u << 10, preload_write_min = 4u << 20;
 _Thread_local bool preload_inside, preload_keeping;
 struct preload_counts preload_counts;
 

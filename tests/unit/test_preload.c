@@ -49,6 +49,7 @@ static void age(void)
 
 static void begin(void)
 {
+	preload_write_min = preload_min;
 	fd = mkstemp(path);
 	data = malloc(SIZE);
 	got = malloc(SIZE + MIB);
@@ -418,6 +419,24 @@ Test(preload, the_daemon_ends_in_a_write)
 	cr_expect_eq(at(), 5 * MIB - 7);
 	cr_expect_eq(syscall(SYS_pread64, fd, got, 5 * MIB - 7, 0), 5 * MIB - 7);
 	cr_expect_eq(memcmp(got, data + 1, 5 * MIB - 7), 0);
+}
+
+/* Unless they are very long, or the program waits for the disk anyway. */
+Test(preload, writes_that_the_mount_may_hold_are_the_kernels)
+{
+	preload_write_min = 4 * MIB;
+	for (unsigned i = 0; i < 3; i++)
+		cr_expect_eq(pwrite(fd, data, 3 * MIB, 0), 3 * MIB);
+	is_past(0, 0);
+	cr_expect_eq(pwrite(fd, data, 4 * MIB, 0), 4 * MIB);
+	is_past(0, 1);
+	cr_expect_eq(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_DIRECT), 0);
+	cr_expect_eq(pwrite(fd, data, MIB, 0), MIB);
+	is_past(0, 2);
+	close(fd);
+	fd = open(path, O_RDWR | O_DSYNC);
+	cr_expect_eq(pwrite(fd, data, MIB, 0), MIB);
+	is_past(0, 3);
 }
 
 Test(preload, errors_of_a_write)

@@ -14,9 +14,17 @@ at_least "$(stat_now ring.writes)" 500 "writes past the kernel"
 
 # Others see what was written past.
 random "$TMPDIR/data" $(( 8 << 20 ))
-LD_PRELOAD=$preload dd if="$TMPDIR/data" of="$WORK/past" bs=1M status=none || fail "dd"
+writes=$(stat_now ring.writes)
+LD_PRELOAD=$preload dd if="$TMPDIR/data" of="$WORK/past" bs=1M oflag=dsync status=none || fail "dd"
+more_writes() { (( $(stat_now ring.writes) >= writes + 8 )); }
+until_true "8 writes past the kernel" more_writes
 same "$TMPDIR/data" "$WORK/past"
 same "$TMPDIR/data" "$SERVER_WORK/past"
+# What the mount may hold does not go past.
+writes=$(stat_now ring.writes)
+LD_PRELOAD=$preload dd if="$TMPDIR/data" of="$WORK/held" bs=1M status=none || fail "dd"
+same "$TMPDIR/data" "$WORK/held"
+equal "$(stat_now ring.writes)" "$writes" "writes past the kernel, of those that the mount may hold"
 
 # Without rings, all of it goes through the kernel.
 mount_down
