@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Memory and rings that come and go, what a user may have, and the end of programs. */
+#include "rings_play.h"
+
+/* ---- memory ---- */
+
+/* Of the only program; what is the lane's is this thread's. */
+static struct ring *only_ring(void)
+{
+	return container_of(rings->clients.next, struct client, node)->ring[0];
+}
+
+Test(ring, memory_that_could_go_away_is_refused)
+{
+	struct program p;
+	int fd;
+
+	dial(&p);
+	fd = make_memfd(BYTES, false);
+	cr_assert_eq(ask(&p, (struct ring_request){ .what = RING_MEMORY, .value = BYTES }, fd, NULL), -EPERM);
+	cr_assert_eq(ask_ring(&p, ENTRIES, fd), -EPERM);
+	close(fd);
+	fd = make_memfd(PAGE, true);
+	cr_assert_eq(ask(&p, (struct ring_request){ .what = RING_MEMORY, .value = 2 * PAGE }, fd, NULL), -EINVAL);
+	cr_assert_eq(ask(&p, (struct ring_request){ .what = RING_MEMORY, .value = 100 }, fd, NULL), -EINVAL);
+	cr_assert_eq(ask(&p, (struct ring_request){ .what = RING_MEMORY, .value = 0 }, fd, NULL), -EINVAL);
+	cr_assert_eq(ask(&p, (struct ring_request){ .what = RING_MEMORY, .value = UINT64_MAX & ~4095ull }, fd, NULL), -EINVAL);
+	cr_assert_eq(ask(&p, (struct ring_request){ .what = RING_MEMORY, .value = PAGE }, -1, NULL), -EINVAL);
+	cr_assert_eq(ask(&p, (struct ring_request){ .what = RING_MEMORY, .value = PAGE }, p.sock, NULL), -EINVAL);
+	cr_assert_eq(ask_ring(&p, 7, fd), -EINVAL);
+	cr_assert_eq(ask_ring(&p, 1, fd), -EINVAL);
+	cr_assert_eq(ask_ring(&p, 2 * RING_ENTRIES_MAX, fd), -EINVAL);
+	cr_assert_eq(ask_ring(&p, RING_ENTRIES_MAX, fd), -EINVAL);
+	close(fd);
+	cr_assert_eq(ask(&p, (struct ring_request){ .what = 99 }, -1, NULL), -EINVAL);
+	cr_assert_eq(ask(&p, (struct ring_request){ .version = 9, .what = RING_MEMORY }, -1, NULL), -EPROTONOSUPPORT);
+	cr_assert_eq(lent_now, 0);
+	hang_up(&p);
+}
+
+Test(ring, memory_is_given_back_when_nothing_uses_it)
+{
+	struct ring_request forget = { .version = RING_VERSION, .what = RING_FORGET };
+	struct file *f = open_file();
+	struct program p;
+	uint32_t file;
+
+	begin(&p);
+	file = attach(&p, f, O_RDONLY);
+	post(&p, entry(&p, RING_READ, file, 0, 10));
+	cr_assert(sock_send_with(p.sock, &forget, sizeof(forget), -1, 0));
+	for (unsigned i = 0; i < 5000 && only_ring()->memory[p.memory].at; i++)
+		lane_play_run(1);
+	cr_assert_not(readable(p.sock));
+	post(&p, entry(&p, RING_READ, file, 0, 10));
+	cr_assert_eq(done(&p).result, -EFAULT, "no further one uses it");
+	serve();
+	run_until_readable(p.sock);
+	cr_assert_eq(lent_now, 0);
+	lane_play_run(2);               /* the program may hear of that first */
+	cr_assert_eq(done(&p).result, 10);
+	file_put(vl, f);
+	hang_up(&p);
+	run_until(&closed, 1);
+}
+
+/* The device of a dma-buf has taken its memory away: what was read is nowhere. */
+Test(ring, memory_that_is_lost)
+{
+	struct file *f = open_file();
+	struct program p;
+	uint32_t file;
+
+	begin(&p);
+	file = attach(&p, f, O_RDONLY);
+	cr_assert_eq(result_of(&p, entry(&p, RING_READ, file, 0, 10)), 10);
+	post(&p, entry(&p, RING_READ, file, 0, 10));
+	atomic_store(&vfs.cl->arena.lent.lost[0], true);
+	serve();
+	lane_play_run(2);
+	cr_assert_eq(done(&p).result, -EFAULT);
+	post(&p, entry(&p, RING_READ, file, 0, 10));
+	cr_assert_eq(nsent, 0, "it is not asked for");
+	cr_assert_eq(done(&p).result, -EFAULT);
+	file_put(vl, f);
+	hang_up(&p);
+	run_until(&closed, 1);
+}
+
+static int ask_close(struct program *p)
+{
+	return ask(p, (struct ring_request){ .what = RING_CLOSE, .ring = p->number }, -1, NULL);
+}
+
+/* The program is not kept waiting; the memory is the server's until it has answered. */
+Test(ring, a_closed_ring_may_use_memory_until_that_is_given_back)
+{
+	struct ring_request forget = { .version = RING_VERSION, .what = RING_FORGET };
+	struct file *f = open_file();
+	struct program p;
+	uint32_t file;
+
+	begin(&p);
+	file = attach(&p, f, O_RDWR);
+	file_put(vl, f);
+	post(&p, entry(&p, RING_WRITE, file, 0, 10));
+	post(&p, entry(&p, RING_READ, file, 0, 10));
+	cr_assert_eq(ask_close(&p), 0);
+	cr_assert_eq(ask_close(&p), -EINVAL, "it is no ring any more");
+	cr_assert_eq(ask(&p, (struct ring_request){ .what = RING_DETACH, .ring = p.number, .value = file }, -1, NULL), -EINVAL);
+	forget.value = p.memory;
+	cr_assert(sock_send_with(p.sock, &forget, sizeof(forget), -1, 0));
+	for (unsigned i = 0; i < 30; i++)
+		lane_play_run(1);
+	cr_assert_not(readable(p.sock));
+	cr_assert_eq(lent_now, 1, "the server may still reach it");
+	while (nsent)
+		lane_play_reply(sent[--nsent].xid);
+	run_until_readable(p.sock);
+	cr_assert_eq(lent_now, 0);
+	run_until(&closed, 1);
+	hang_up(&p);
+}
+
+/* Far more of them, one after the other, than a user may have at a time. */
+Test(ring, a_closed_ring_makes_room_for_another)
+{
+	struct file *f = open_file();
+	struct program p;
+
+	begin(&p);
+	for (unsigned i = 0; i < 3 * RING_RINGS; i++) {
+		uint32_t file = attach(&p, f, O_RDONLY);
+
+		cr_assert_eq(result_of(&p, entry(&p, RING_READ, file, 0, 10)), 10, "%u", i);
+		cr_assert_eq(ask_close(&p), 0);
+		close(p.bell);
+		munmap(p.ring, PAGE);
+		p.fetched = 0;
+		open_ring(&p);
+	}
+	file_put(vl, f);
+	hang_up(&p);
+	run_until(&closed, 1);
+}
+
+/* ---- limits ---- */
+
+Test(ring, a_user_has_so_much_and_no_more)
+{
+	struct program p, q;
+	int fd = make_memfd(BYTES, true);
+
+	begin(&p);
+	dial(&q);
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_eq(ask(&q, (struct ring_request){ .what = RING_MEMORY, .value = BYTES }, fd, NULL), 0);
+	cr_assert_eq(ask(&q, (struct ring_request){ .what = RING_MEMORY, .value = BYTES }, fd, NULL), -EDQUOT);
+	for (unsigned i = 0; i < 7; i++) {
+		cr_assert_eq(ask_ring(&q, ENTRIES, fd), 0);
+		close(q.bell);
+	}
+	cr_assert_eq(ask_ring(&q, ENTRIES, fd), -EDQUOT);
+	q.bell = -1;
+	hang_up(&p);
+	run_until(&lent_now, 3);
+	cr_assert_eq(ask(&q, (struct ring_request){ .what = RING_MEMORY, .value = BYTES }, fd, NULL), 0);
+	close(fd);
+	hang_up(&q);
+	run_until(&lent_now, 0);
+}
+
+/* ---- the end ---- */
+
+Test(ring, a_program_that_dies_gives_all_back_when_the_server_has_answered)
+{
+	struct file *f = open_file();
+	struct program p;
+	uint32_t file;
+
+	begin(&p);
+	file = attach(&p, f, O_RDWR);
+	file_put(vl, f);
+	for (unsigned i = 0; i < 4; i++)
+		post(&p, entry(&p, i % 2 ? RING_READ : RING_WRITE, file, i * 100, 50));
+	cr_assert_eq(nsent, 4);
+	hang_up(&p);
+	for (unsigned i = 0; i < 30; i++)
+		lane_play_run(1);
+	cr_assert_eq(lent_now, 1, "the server may still reach it");
+	cr_assert_eq(closed, 0);
+	serve();
+	run_until(&lent_now, 0);
+	run_until(&closed, 1);
+}
+
+Test(ring, of_a_program_that_has_died_no_further_piece_is_asked_for)
+{
+	struct file *f = open_file();
+	struct program p;
+
+	vfs.cl->wsize = 16384;
+	begin(&p);
+	post(&p, entry(&p, RING_WRITE, attach(&p, f, O_RDWR), 0, 50000));
+	file_put(vl, f);
+	hang_up(&p);
+	for (unsigned i = 0; i < 5000 && !only_ring()->ending; i++)
+		lane_play_run(1);
+	serve();
+	run_until(&lent_now, 0);
+	run_until(&closed, 1);
+	cr_assert_eq(asked, 1);
+}
+
+/* The lane sleeps, although what the program has filled is never taken. */
+Test(ring, a_ring_that_ends_does_not_keep_the_lane_awake)
+{
+	struct file *f = open_file();
+	struct program p;
+	uint32_t file;
+
+	begin(&p);
+	file = attach(&p, f, O_RDONLY);
+	file_put(vl, f);
+	post(&p, entry(&p, RING_READ, file, 0, 10));
+	close(p.sock);
+	for (unsigned i = 0; i < 5000 && !only_ring()->ending; i++)
+		lane_play_run(1);
+	atomic_store(&p.ring->sq_tail.count, 2);
+	cr_assert_not(only_ring()->poller.fn(&only_ring()->poller, true));
+	serve();
+	run_until(&closed, 1);
+	p.sock = -1;
+	hang_up(&p);
+}
+
+/* A timer may end an operation after the lane has looked at its rings. */
+Test(ring, what_is_done_when_the_lane_wants_to_sleep_is_told_before)
+{
+	struct file *f = open_file();
+	struct program p;
+	uint32_t file;
+
+	begin(&p);
+	file = attach(&p, f, O_RDONLY);
+	post(&p, entry(&p, RING_READ, file, 0, 10));
+	serve();
+	cr_assert_not(is_done(&p));
+	cr_assert(only_ring()->poller.fn(&only_ring()->poller, true), "the lane sleeps");
+	cr_assert(only_ring()->poller.fn(&only_ring()->poller, false));
+	cr_assert(is_done(&p));
+	cr_assert_eq(done(&p).result, 10);
+	file_put(vl, f);
+	hang_up(&p);
+}
+
+/* A program that waits fills nothing: the lane need not look again. One that is awake may. */
+Test(ring, the_lane_looks_again_only_for_a_program_that_is_awake)
+{
+	struct file *f = open_file();
+	struct program p;
+	uint32_t file;
+
+	begin(&p);
+	file = attach(&p, f, O_RDONLY);
+	for (unsigned flags = 0; flags <= RING_SLEEPS; flags++) {
+		atomic_store(&p.ring->cq_head.wanted, p.fetched + 1);
+		atomic_store(&p.ring->cq_head.flags, flags);
+		p.ring->sq[flags] = entry(&p, RING_READ, file, 0, 10);
+		atomic_store(&p.ring->sq_tail.count, flags + 1);
+		cr_assert_eq(only_ring()->poller.fn(&only_ring()->poller, false), !flags);
+		cr_assert_eq(atomic_load(&p.ring->sq_head.count), flags + 1, "the entry is taken");
+		lane_play_run(1);
+		serve();
+		lane_play_run(2);
+		cr_assert_eq(done(&p).result, 10);
+	}
+	file_put(vl, f);
+	hang_up(&p);
+}
+
+Test(ring, a_device_that_does_not_let_go_is_asked_again)
+{
+	struct program p;
+
+	begin(&p);
+	lent_stays = true;
+	hang_up(&p);
+	for (unsigned i = 0; i < 200; i++)
+		lane_play_run(1);
+	cr_assert_eq(lent_now, 1);
+	lent_stays = false;
+	run_until(&lent_now, 0);
+}
+
+Test(ring, nothing_is_left_of_many_that_come_and_go)
+{
+	struct file *f = open_file();
+
+	for (unsigned i = 0; i < 200; i++) {
+		struct program p;
+		uint32_t file = 0;
+
+		begin(&p);
+		if (i % 3)
+			file = attach(&p, f, O_RDONLY);
+		if (i % 3 == 2)
+			post(&p, entry(&p, RING_READ, file, 0, 10));
+		hang_up(&p);
+		if (i % 2)
+			serve();
+	}
+	serve();
+	rings_closed(rings, f);
+	file_put(vl, f);
+	run_until(&lent_now, 0);
+	run_until(&closed, 1);
+}
