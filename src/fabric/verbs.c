@@ -70,6 +70,7 @@ static void verbs_detach(struct fab_conn *c)
 		return;
 	loop_unwatch(c->loop, &c->comp_watch);
 	loop_unwatch(c->loop, &c->cm_watch);
+	loop_timer_clear(&c->flush);
 	verbs_async_leave(c);
 	c->loop = NULL;
 }
@@ -93,6 +94,7 @@ void verbs_close(struct fab_conn *c)
 {
 	struct verbs_remains r;
 
+	verbs_flush(c);         /* as far as the device is still fast enough */
 	c->down = c->closed = true;
 	verbs_detach(c);
 	verbs_stop(c);
@@ -220,6 +222,8 @@ struct fab_conn *verbs_new(const struct fab_params *p)
 	fab_domain_init(&c->alone);
 	list_init(&c->mrs);
 	verbs_windows_init(c);
+	verbs_chain_init(c);
+	loop_timer_init(&c->flush, verbs_on_flush);
 	return c;
 }
 

@@ -19,6 +19,14 @@
 #include "base/list.h"
 #include "fabric/fabric.h"
 
+/* So many work requests wait for one doorbell at the most. */
+#define VERBS_BATCH 16u
+
+struct verbs_wr {
+	struct ibv_send_wr wr;
+	struct ibv_sge sge[FAB_SGE_MAX];
+};
+
 struct fab_conn {
 	struct fab_params params;
 	char peer[96];                  /* the other side's address as text */
@@ -60,6 +68,12 @@ struct fab_conn {
 	struct list free_windows;
 	struct list ending;             /* invalidated by us, in order of posting */
 	struct ibv_send_wr *queued, **queued_end;       /* bindings for the next post_send */
+
+	/* What is to be posted together. */
+	struct verbs_wr batch[VERBS_BATCH];
+	unsigned nbatch;
+	struct ibv_send_wr *chain, **chain_end;         /* these, and bindings between them */
+	struct loop_timer flush;
 
 	/* For the lane; unused before attach. */
 	struct loop *loop;
@@ -158,12 +172,11 @@ void verbs_windows_make(struct fab_conn *c, struct ibv_pd *pd, unsigned n);
 void verbs_windows_free(struct fab_conn *c);
 /* How many bindings are queued. */
 unsigned verbs_nqueued(const struct fab_conn *c);
-/* Puts the queued bindings in front of wr and returns the first of them, or wr. When they
- * have been posted, verbs_bindings_posted() follows; otherwise verbs_bindings_kept(). */
+/* Puts the queued bindings in front of wr and returns the first of them, or wr. When the chain
+ * has been posted, verbs_bindings_posted() follows. */
 struct ibv_send_wr *verbs_with_bindings(struct fab_conn *c, struct ibv_send_wr *wr);
-void verbs_bindings_posted(struct fab_conn *c, const struct ibv_send_wr *wr);
-/* The device has refused. Part of them may have been posted: close follows. */
-void verbs_bindings_kept(struct fab_conn *c);
+/* Also of a chain that the device has refused: part of it may have been posted, and close follows. */
+void verbs_bindings_posted(struct ibv_send_wr *first);
 /* The invalidation posted with `cookie` has completed. Reports it. */
 void verbs_unbound(struct fab_conn *c, void *cookie);
 /* Of fabric.h. */
@@ -182,6 +195,12 @@ void verbs_sq_posted(struct fab_conn *c, uint32_t n, bool signalled);
  * -EAGAIN, reports that there is room. */
 void verbs_sq_done(struct fab_conn *c);
 
+/* Nothing is to be posted. */
+void verbs_chain_init(struct fab_conn *c);
+/* Posts all that waits for that. 0, or -errno: the connection is to be closed. */
+int verbs_flush(struct fab_conn *c);
+/* fab_conn.flush.fn */
+void verbs_on_flush(struct loop_timer *t);
 /* The libraries return an errno, as they should, or its negative (libsiw). -errno. */
 int verbs_minus(int err);
 /* Of fabric.h. */

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Work requests: translates the fabric's into the device's. Each is handed to the device at
- * once. Its completion brings the cookie back (verbs.c). Sends, Writes and Reads share one
+ * Work requests: translates the fabric's into the device's. What a lane posts in one round of its loop
+ * is a chain that the device gets by one call, and so by one doorbell: by a timer that is due at once, when
+ * the chain is long enough, and before anything else is posted. Until then the pieces are in no
+ * queue, but that looks as if the device was slow. If it refuses the chain, the connection is over.
+ *
+ *     post_send --> batch[0] -> batch[1] -> ... --flush--> ibv_post_send()
+ *
+ * A completion brings the cookie back (verbs.c). Sends, Writes and Reads share one
  * send queue, and the device starts them in the order of posting. The device frees an entry
  * when a signalled work request behind it has completed, so we count:
  *
  *     done <= ... <= sq_done <= ... silent, silent, SIGNALLED, silent, ... <= sq_posted
  *                               |<---------------- sq_size at most ---------------->|
  *
- * Bindings of memory windows wait for the next of these, and go in front of it
+ * Bindings of memory windows wait for the next of these, and go in front of it in the chain
  * (verbs_window.c). RDMA Reads beyond the agreed number wait in the send queue, and later
  * requests wait behind them.
  */
@@ -77,15 +83,56 @@ static bool has_room(const struct fab_conn *c, uint32_t n)
 
 /* ---- posting ---- */
 
+void verbs_chain_init(struct fab_conn *c)
+{
+	c->nbatch = 0;
+	c->chain = NULL;
+	c->chain_end = &c->chain;
+}
+
+int verbs_flush(struct fab_conn *c)
+{
+	struct ibv_send_wr *first = c->chain, *bad;
+	int err;
+
+	if (!first)
+		return 0;
+	err = c->down ? -ENOTCONN : verbs_minus(ibv_post_send(c->id->qp, first, &bad));
+	verbs_bindings_posted(first);
+	verbs_chain_init(c);
+	/* -EAGAIN would say that nothing has happened. */
+	return err == -EAGAIN ? -EIO : err;
+}
+
+void verbs_on_flush(struct loop_timer *t)
+{
+	struct fab_conn *c = container_of(t, struct fab_conn, flush);
+	int err;
+
+	verbs_enter(c);
+	err = verbs_flush(c);
+	if (err)
+		verbs_down(c, err, "the RDMA device has refused a message");
+	verbs_leave(c);
+}
+
+/* Before attach there is no loop, and nothing to be gained by waiting. */
+static int flush_later(struct fab_conn *c)
+{
+	if (!c->loop || c->nbatch == VERBS_BATCH)
+		return verbs_flush(c);
+	if (c->nbatch == 1)
+		loop_timer_set(c->loop, &c->flush, 0);
+	return 0;
+}
+
 /* The caller has filled in the rest of wr. */
-static int verbs_post(struct fab_conn *c, struct ibv_send_wr *wr, const struct fab_sge *sge,
+static int verbs_post(struct fab_conn *c, const struct ibv_send_wr *wr, const struct fab_sge *sge,
 		      unsigned n, void *cookie)
 {
-	struct ibv_sge s[FAB_SGE_MAX];
-	struct ibv_send_wr *bad;
+	struct verbs_wr *w = &c->batch[c->nbatch];
 	bool signalled;
 	uint32_t nwr;
-	int err;
 
 	if (c->down)
 		return -ENOTCONN;
@@ -96,25 +143,21 @@ static int verbs_post(struct fab_conn *c, struct ibv_send_wr *wr, const struct f
 		c->sq_waits = true;
 		return -EAGAIN;
 	}
+	w->wr = *wr;
 	for (unsigned i = 0; i < n; i++)
-		s[i] = to_ibv(&sge[i]);
+		w->sge[i] = to_ibv(&sge[i]);
 	/* Now and then one without a cookie is signalled as well, because only that
 	 * says that those before it are done. */
 	signalled = cookie || c->silent + nwr > c->params.max_send / 2;
-	wr->wr_id = (uintptr_t)cookie;
-	wr->sg_list = s;
-	wr->num_sge = (int)n;
-	wr->send_flags = signalled ? IBV_SEND_SIGNALED : 0;
-	err = ibv_post_send(c->id->qp, verbs_with_bindings(c, wr), &bad);
-	if (err) {
-		verbs_bindings_kept(c);
-		/* -EAGAIN would say that nothing has happened. */
-		err = verbs_minus(err);
-		return err == -EAGAIN ? -EIO : err;
-	}
-	verbs_bindings_posted(c, wr);
+	w->wr.wr_id = (uintptr_t)cookie;
+	w->wr.sg_list = w->sge;
+	w->wr.num_sge = (int)n;
+	w->wr.send_flags = signalled ? IBV_SEND_SIGNALED : 0;
+	*c->chain_end = verbs_with_bindings(c, &w->wr);
+	c->chain_end = &w->wr.next;
+	c->nbatch++;
 	verbs_sq_posted(c, nwr, signalled);
-	return 0;
+	return flush_later(c);
 }
 
 int verbs_post_send(struct fab_conn *c, const struct fab_sge *sge, unsigned n, void *cookie)

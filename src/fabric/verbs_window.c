@@ -5,8 +5,8 @@
  *
  *     bind()        fills in the window's work request and links it behind `queued`: no
  *                   system call, no doorbell
- *     post_send()   hands the device the chain bind -> bind -> Send in one call. The device
- *                   binds before it sends.
+ *     post_send()   makes the chain bind -> bind -> Send, which the device gets in one call
+ *                   (verbs_post.c). The device binds before it sends.
  *     unbind()      hands it a chain of LOCAL_INVs; the last one's completion says that all
  *                   are done, because a send queue completes in order
  *
@@ -29,7 +29,7 @@
 struct verbs_window {
 	struct list node;               /* in fab_conn.free_windows or .ending, or unlinked */
 	struct ibv_mw *mw;
-	bool queued;                    /* its binding has not been posted yet */
+	bool queued;                    /* its binding waits for a Send */
 	bool last;                      /* ending: of those that end together */
 	struct ibv_send_wr wr;          /* the binding, or its end */
 };
@@ -126,25 +126,26 @@ unsigned verbs_nqueued(const struct fab_conn *c)
 
 struct ibv_send_wr *verbs_with_bindings(struct fab_conn *c, struct ibv_send_wr *wr)
 {
+	struct ibv_send_wr *first;
+
 	*c->queued_end = wr;
-	return c->queued;
+	first = c->queued;
+	c->queued = NULL;
+	c->queued_end = &c->queued;
+	return first;
 }
 
-void verbs_bindings_kept(struct fab_conn *c)
+void verbs_bindings_posted(struct ibv_send_wr *first)
 {
-	*c->queued_end = NULL;
-}
+	for (struct ibv_send_wr *b = first; b; b = b->next) {
+		struct verbs_window *w;
 
-void verbs_bindings_posted(struct fab_conn *c, const struct ibv_send_wr *wr)
-{
-	for (struct ibv_send_wr *b = c->queued; b != wr; b = b->next) {
-		struct verbs_window *w = container_of(b, struct verbs_window, wr);
-
+		if (b->opcode != IBV_WR_BIND_MW)
+			continue;
+		w = container_of(b, struct verbs_window, wr);
 		w->queued = false;
 		w->mw->rkey = b->bind_mw.rkey;
 	}
-	c->queued = NULL;
-	c->queued_end = &c->queued;
 }
 
 /* ---- unbinding ---- */
@@ -180,8 +181,10 @@ int verbs_unbind(struct fab_conn *c, struct fab_mr *mrs, unsigned n,
 	struct ibv_send_wr *first = NULL, **end = &first, *bad;
 	struct verbs_window *w = NULL;
 	uint32_t posted = 0;
-	int err;
+	int err = verbs_flush(c);
 
+	if (err)
+		return err;
 	for (unsigned i = 0; i < n; i++) {
 		if (ends_at_once(c, mrs[i].priv, mrs[i].rkey, by_peer))
 			continue;

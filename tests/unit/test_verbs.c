@@ -228,6 +228,7 @@ Test(verbs, unreachable_now_and_before, .init = setup, .fini = teardown)
 		c.cm_watch.fd = c.comp_watch.fd = c.async_watch.fd = c.kick_watch.fd = -1;
 		list_init(&c.mrs);
 		list_init(&c.node);
+		loop_timer_init(&c.flush, verbs_on_flush);
 		nevents = 0;
 		next_event[nevents++] = RDMA_CM_EVENT_UNREACHABLE;
 		if (established)

@@ -131,6 +131,8 @@ static void setup(void)
 		.id = &id, .ev = &events,
 	};
 	verbs_windows_init(&c);
+	verbs_chain_init(&c);
+	loop_timer_init(&c.flush, verbs_on_flush);
 	verbs_windows_make(&c, &pd, WINDOWS);
 	cr_assert_eq(c.nwindows, WINDOWS);
 	cr_assert_eq(verbs_sq_init(&c, verbs_sq_entries(&c.params, false, WINDOWS)), 0);
@@ -347,6 +349,109 @@ Test(verbs_window, what_fits_a_device)
 	cr_assert_eq(verbs_windows_fit(&p, &d), 50);
 }
 
+/* ---- one doorbell for many ---- */
+
+static struct loop *loop;
+static int down_error;
+
+static void on_down(void *ctx, int err, const char *why)
+{
+	down_error = err;
+}
+
+static void on_time(struct loop_timer *t)
+{
+	loop_stop(loop);
+}
+
+/* Timers that are due at once have been called when it returns. */
+static void run_loop(void)
+{
+	struct loop_timer t;
+
+	loop_timer_init(&t, on_time);
+	loop_timer_set(loop, &t, 0);
+	cr_assert_eq(loop_run(loop), 0);
+}
+
+static void setup_loop(void)
+{
+	static const struct fab_events with_down = { .sent = on_sent, .unbound = on_unbound, .down = on_down };
+
+	setup();
+	loop = loop_new(NULL);
+	c.loop = loop;
+	c.ev = &with_down;
+	c.comp_watch.fd = c.cm_watch.fd = c.async_watch.fd = c.kick_watch.fd = -1;
+	list_init(&c.node);
+}
+
+static void teardown_loop(void)
+{
+	loop_timer_clear(&c.flush);
+	loop_free(loop);
+	teardown();
+}
+
+Test(verbs_window, a_rounds_sends_leave_together, .init = setup_loop, .fini = teardown_loop)
+{
+	struct fab_mr a = bound(0, FAB_REMOTE_READ), b;
+
+	cr_assert_eq(send_one(NULL), 0);
+	cr_assert_eq(send_one(NULL), 0);
+	b = bound(1, FAB_REMOTE_WRITE);
+	cr_assert_eq(send_one(&c), 0);
+	cr_assert_eq(posts, 0);
+	run_loop();
+	cr_assert(posts == 1 && put == 5);
+	cr_assert(queue[0].opcode == IBV_WR_BIND_MW && queue[0].rkey == a.rkey);
+	cr_assert(queue[1].opcode == IBV_WR_SEND && queue[2].opcode == IBV_WR_SEND);
+	cr_assert(queue[3].opcode == IBV_WR_BIND_MW && queue[3].rkey == b.rkey);
+	cr_assert(queue[4].opcode == IBV_WR_SEND && queue[4].signalled);
+	run_loop();
+	cr_assert_eq(posts, 1, "they leave once");
+	cr_assert_eq(send_one(NULL), 0);
+	run_loop();
+	cr_assert(posts == 2 && put == 6);
+}
+
+/* The device has a window's binding before its end. */
+Test(verbs_window, an_end_does_not_overtake, .init = setup_loop, .fini = teardown_loop)
+{
+	struct fab_mr mr = bound(0, FAB_REMOTE_READ);
+
+	cr_assert_eq(send_one(NULL), 0);
+	cr_assert_eq(FAB->unbind(&c, &mr, 1, NULL, &mr), 1);
+	cr_assert(posts == 2 && put == 3);
+	cr_assert(queue[0].opcode == IBV_WR_BIND_MW && queue[1].opcode == IBV_WR_SEND);
+	cr_assert(queue[2].opcode == IBV_WR_LOCAL_INV && queue[2].rkey == mr.rkey);
+	run_loop();
+	cr_assert_eq(posts, 2);
+}
+
+Test(verbs_window, many_do_not_wait, .init = setup_loop, .fini = teardown_loop)
+{
+	c.params.max_send = c.sq_size = ENTRIES;
+	free(c.signalled);
+	cr_assert_eq(verbs_sq_init(&c, ENTRIES), 0);
+	for (unsigned i = 0; i < VERBS_BATCH; i++) {
+		cr_assert_eq(posts, 0);
+		cr_assert_eq(send_one(NULL), 0);
+	}
+	cr_assert(posts == 1 && put == VERBS_BATCH);
+}
+
+/* Nobody waits for the answer to a message that has not left. */
+Test(verbs_window, a_chain_that_is_refused_ends_the_connection, .init = setup_loop, .fini = teardown_loop)
+{
+	cr_assert_eq(send_one(NULL), 0);
+	post_error = EAGAIN;
+	c.loop = NULL;                          /* down takes watches out that are not there here */
+	verbs_on_flush(&c.flush);
+	cr_assert_eq(down_error, -EIO);
+	cr_assert_eq(send_one(NULL), -ENOTCONN);
+}
+
 /* ---- the send queue ---- */
 
 /* Sends without a cookie: few are signalled, and when the queue is full it is said, and
@@ -381,13 +486,15 @@ Test(verbs_window, room_for_the_end, .init = setup, .fini = teardown)
 }
 
 /* Anything in any order: never too many, and always going on. */
-Test(verbs_window, at_random, .init = setup, .fini = teardown)
+static void at_random(void)
 {
 	struct fab_mr live[WINDOWS];
 	unsigned nlive = 0, nsent = 0, sent = 0;
 
 	srand(1);
 	for (unsigned i = 0; i < 200000; i++) {
+		if (loop && rand() % 3 == 0)
+			verbs_on_flush(&c.flush);
 		switch (rand() % 4) {
 		case 0:
 			if (free_windows()) {
@@ -417,11 +524,22 @@ Test(verbs_window, at_random, .init = setup, .fini = teardown)
 			break;
 		}
 		/* Until then nothing is waited for in vain. */
-		if (c.sq_waits)
+		if (c.sq_waits && !c.chain)
 			cr_assert(complete() || put == taken, "full, and no completion will come");
 	}
 	cr_assert_gt(sent, 20000);
+	cr_assert_eq(verbs_flush(&c), 0);
 	while (complete())
 		;
 	cr_assert_eq(put - taken, c.sq_posted - c.sq_done);
+}
+
+Test(verbs_window, at_random, .init = setup, .fini = teardown)
+{
+	at_random();
+}
+
+Test(verbs_window, at_random_in_chains, .init = setup_loop, .fini = teardown_loop)
+{
+	at_random();
 }
