@@ -2,12 +2,12 @@
 /*
  * memory_server [-t THREADS] [-s MIB] ADDRESS
  *
- * An NFS version 3 server over the user-space iWARP provider that has one file in one
- * directory, "data", and all of it in memory. It answers as fast as memory can be copied, so
+ * An NFS version 3 server over the user-space iWARP provider, and over TCP for reads, that has one
+ * file in one directory, "data", and all of it in memory. It answers as fast as memory can be copied, so
  * what a mount of it does is the client's own doing. tests/bench/lanes uses it.
  *
  *     client ---- iWARP, port 20049 ---- a thread's loop: decode, RDMA Write or Read, reply
- *            ---- TCP, port 20048 ------ MOUNT (mountport=20048), one peer at a time
+ *            ---- TCP, port 20048 ------ MOUNT (mountport=20048) and NFS (memory_tcp.c)
  *
  * With THREADS above 1 the connections are dealt out to so many threads in turn. Reads and
  * writes are really done. Whoever writes and reads the same bytes on two threads gets what
@@ -25,21 +25,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "fabric/fabric.h"
-#include "mount3.h"
-#include "nfs3.h"
+#include "memory_server.h"
 #include "rpcrdma/header.h"
 #include "rpcrdma/pdata.h"
-#include "xdr_msg.h"
 
 #define CREDITS     128u                /* the most that a client asks for */
 #define SLOTS       (2 * CREDITS)
 #define INLINE      4096u
 #define THREADS_MAX 16u
 #define RDMA_PORT   20049u
-#define MOUNT_PORT  20048u
-#define IO_MAX      (1u << 20)
-
-enum { ROOT = 1, DATA = 2 };            /* handles and file ids */
 
 /* A call and its answer. The receive is posted again when the answer has left. */
 struct slot {
@@ -63,10 +57,11 @@ struct peer {
 static const struct fabric *const fab = &fabric_iwarp;
 static struct loop *loops[THREADS_MAX];
 static unsigned threads = 1, npeers;
-static uint8_t *file;
-static size_t file_size = 64u << 20;
 
-static void die(const char *what)
+uint8_t *memory_file;
+size_t memory_size = 64u << 20;
+
+void memory_die(const char *what)
 {
 	fprintf(stderr, "memory_server: %s\n", what);
 	exit(1);
@@ -80,150 +75,28 @@ static void must(int err, const char *what)
 	}
 }
 
-/* ---- what NFS is asked ---- */
-
-static fattr3 attr_of(uint32_t id)
-{
-	bool dir = id == ROOT;
-
-	return (fattr3){
-		.type = dir ? NF3DIR : NF3REG, .mode = dir ? 0777 : 0666, .nlink = dir ? 2 : 1,
-		.size = dir ? 4096 : file_size, .used = dir ? 4096 : file_size, .fsid = 1, .fileid = id,
-		.atime = { 1, 0 }, .mtime = { 1, 0 }, .ctime = { 1, 0 },
-	};
-}
-
-static post_op_attr post_attr(uint32_t id)
-{
-	return (post_op_attr){ .attributes_follow = TRUE, .post_op_attr_u.attributes = attr_of(id) };
-}
-
-/* 0: no such file. */
-static uint32_t id_of(const nfs_fh3 *fh)
-{
-	uint32_t id;
-
-	if (fh->len != sizeof(id))
-		return 0;
-	memcpy(&id, fh->data, sizeof(id));
-	return id == ROOT || id == DATA ? id : 0;
-}
-
-static nfs_fh3 fh_of(const uint32_t *id)
-{
-	return (nfs_fh3){ .len = sizeof(*id), .data = (const char *)id };
-}
-
-static bool_t getattr(XDR *in, XDR *out)
-{
-	GETATTR3args a;
-	GETATTR3res r = { .status = NFS3ERR_STALE };
-	uint32_t id;
-
-	if (!xdr_GETATTR3args(in, &a))
-		return FALSE;
-	id = id_of(&a.object);
-	if (id) {
-		r.status = NFS3_OK;
-		r.GETATTR3res_u.resok.obj_attributes = attr_of(id);
-	}
-	return xdr_GETATTR3res(out, &r);
-}
-
-static bool_t lookup(XDR *in, XDR *out)
-{
-	static const uint32_t data = DATA;
-	static const struct nfs_ref name = { .len = 4, .data = "data" };
-	LOOKUP3args a;
-	LOOKUP3res r = { .status = NFS3ERR_NOENT };
-
-	if (!xdr_LOOKUP3args(in, &a))
-		return FALSE;
-	r.LOOKUP3res_u.resfail.dir_attributes = post_attr(ROOT);
-	if (id_of(&a.what.dir) == ROOT && nfs_ref_equal(&a.what.name, &name)) {
-		r.status = NFS3_OK;
-		r.LOOKUP3res_u.resok = (LOOKUP3resok){
-			.object = fh_of(&data), .obj_attributes = post_attr(DATA),
-			.dir_attributes = post_attr(ROOT),
-		};
-	}
-	return xdr_LOOKUP3res(out, &r);
-}
-
-static bool_t may_access(XDR *in, XDR *out)
-{
-	ACCESS3args a;
-	ACCESS3res r = { .status = NFS3_OK };
-
-	if (!xdr_ACCESS3args(in, &a))
-		return FALSE;
-	r.ACCESS3res_u.resok = (ACCESS3resok){ .obj_attributes = post_attr(id_of(&a.object)), .access = a.access };
-	return xdr_ACCESS3res(out, &r);
-}
-
-static bool_t fsinfo(XDR *out)
-{
-	FSINFO3res r = { .FSINFO3res_u.resok = {
-		.obj_attributes = post_attr(ROOT), .rtmax = IO_MAX, .rtpref = IO_MAX, .rtmult = 4096,
-		.wtmax = IO_MAX, .wtpref = IO_MAX, .wtmult = 4096, .dtpref = 32768,
-		.maxfilesize = INT64_MAX, .time_delta = { 0, 1 }, .properties = FSF3_HOMOGENEOUS,
-	} };
-
-	return xdr_FSINFO3res(out, &r);
-}
-
-static bool_t fsstat(XDR *out)
-{
-	FSSTAT3res r = { .FSSTAT3res_u.resok = {
-		.obj_attributes = post_attr(ROOT), .tbytes = file_size, .tfiles = 2,
-	} };
-
-	return xdr_FSSTAT3res(out, &r);
-}
-
-static bool_t pathconf3(XDR *out)
-{
-	PATHCONF3res r = { .PATHCONF3res_u.resok = {
-		.obj_attributes = post_attr(ROOT), .linkmax = 1, .name_max = 255, .no_trunc = TRUE,
-		.chown_restricted = TRUE, .case_preserving = TRUE,
-	} };
-
-	return xdr_PATHCONF3res(out, &r);
-}
-
-/* Reads, and sends the data ahead of the reply; sets the lengths in h's Write chunk. */
+/* Sends the data ahead of the reply; sets the lengths in h's Write chunk. */
 static bool_t read3(struct slot *s, XDR *in, XDR *out)
 {
 	struct rr_header *h = &s->h;
-	READ3args a;
-	READ3res r = { .status = NFS3_OK };
 	struct fab_sge sge = { .lkey = s->peer->mr.lkey };
+	READ3args a;
 
-	if (!xdr_READ3args(in, &a) || a.count > IO_MAX)
+	if (!memory_read_args(in, &a) || h->nwrites != 1 || h->writes[0].nseg != 1 || h->writes[0].seg[0].length < a.count)
 		return FALSE;
-	if (a.offset >= file_size)
-		a.count = 0;
-	else if (a.count > file_size - a.offset)
-		a.count = (uint32_t)(file_size - a.offset);
-	sge.mem = file + a.offset;
+	sge.mem = memory_file + a.offset;
 	sge.len = a.count;
-	if (h->nwrites != 1 || h->writes[0].nseg != 1 || h->writes[0].seg[0].length < a.count)
-		return FALSE;
 	if (a.count)
 		must(fab->post_write(s->peer->c, &sge, 1, h->writes[0].seg[0].handle,
 				     h->writes[0].seg[0].offset, NULL), "post_write");
 	h->writes[0].seg[0].length = a.count;
-	r.READ3res_u.resok = (READ3resok){
-		.file_attributes = post_attr(DATA), .count = a.count,
-		.eof = a.offset + a.count >= file_size, .data.len = a.count,
-	};
-	return xdr_READ3res(out, &r);
+	return memory_read_result(out, &a);
 }
 
 static bool_t written(const struct slot *s, XDR *out)
 {
 	WRITE3res r = { .WRITE3res_u.resok = {
-		.file_wcc.after = post_attr(DATA), .count = s->write.count, .committed = FILE_SYNC,
+		.file_wcc.after = memory_attr(MEMORY_DATA), .count = s->write.count, .committed = FILE_SYNC,
 	} };
 
 	return xdr_WRITE3res(out, &r);
@@ -245,17 +118,6 @@ static void answer(struct slot *s, uint32_t len)
 		must(fab->post_send(p->c, &sge, 1, s), "post_send");
 }
 
-static bool_t put_words(XDR *x, const uint32_t *w, unsigned n)
-{
-	for (unsigned i = 0; i < n; i++) {
-		uint32_t v = w[i];
-
-		if (!xdr_uint32_t(x, &v))
-			return FALSE;
-	}
-	return TRUE;
-}
-
 /* Where the RPC reply goes: behind the transport header, whose length it knows. */
 static uint32_t reply_at(const struct rr_header *h)
 {
@@ -271,7 +133,7 @@ static void finish(struct slot *s, XDR *x)
 	h.nwrites = s->h.nwrites;
 	h.writes[0] = s->h.writes[0];
 	if (rr_header_encode(&h, s->out, INLINE) != (int)reply_at(&s->h))
-		die("a header of another length");
+		memory_die("a header of another length");
 	answer(s, len);
 }
 
@@ -281,7 +143,7 @@ static bool_t begin(struct slot *s, XDR *x, uint32_t accept_stat)
 	uint32_t at = reply_at(&s->h);
 
 	xdr_msg_create(x, s->out + at, INLINE - at, XDR_ENCODE);
-	return put_words(x, head, sizeof(head) / sizeof(head[0]));
+	return memory_put_words(x, head, sizeof(head) / sizeof(head[0]));
 }
 
 static void write_done(struct slot *s)
@@ -289,7 +151,7 @@ static void write_done(struct slot *s)
 	XDR out;
 
 	if (!begin(s, &out, 0) || !written(s, &out))
-		die("a reply has no room");
+		memory_die("a reply has no room");
 	finish(s, &out);
 }
 
@@ -300,16 +162,16 @@ static bool_t write3(struct slot *s, XDR *in)
 	struct WRITE3args *a = &s->write;
 	struct fab_sge sge = { .lkey = s->peer->mr.lkey };
 
-	a->data = (nfs_bulk){ .max = IO_MAX, .placed = h->nreads != 0 };
-	if (!xdr_WRITE3args(in, a) || a->data.len != a->count || a->offset > file_size ||
-	    a->count > file_size - a->offset)
+	a->data = (nfs_bulk){ .max = MEMORY_IO_MAX, .placed = h->nreads != 0 };
+	if (!xdr_WRITE3args(in, a) || a->data.len != a->count || a->offset > memory_size ||
+	    a->count > memory_size - a->offset)
 		return FALSE;
 	if (!h->nreads) {
-		memcpy(file + a->offset, a->data.data, a->count);
+		memcpy(memory_file + a->offset, a->data.data, a->count);
 		write_done(s);
 		return TRUE;
 	}
-	sge.mem = file + a->offset;
+	sge.mem = memory_file + a->offset;
 	s->reads_left = h->nreads;
 	for (uint32_t i = 0, left = a->count; i < h->nreads; i++) {
 		sge.len = h->reads[i].seg.length < left ? h->reads[i].seg.length : left;
@@ -317,37 +179,6 @@ static bool_t write3(struct slot *s, XDR *in)
 		must(fab->post_read(s->peer->c, &sge, h->reads[i].seg.handle, h->reads[i].seg.offset, s),
 		     "post_read");
 		sge.mem = (uint8_t *)sge.mem + sge.len;
-	}
-	return TRUE;
-}
-
-static bool_t execute(struct slot *s, uint32_t proc, XDR *in, XDR *out)
-{
-	switch (proc) {
-	case NFSPROC3_NULL:     return TRUE;
-	case NFSPROC3_GETATTR:  return getattr(in, out);
-	case NFSPROC3_LOOKUP:   return lookup(in, out);
-	case NFSPROC3_ACCESS:   return may_access(in, out);
-	case NFSPROC3_READ:     return read3(s, in, out);
-	case NFSPROC3_FSSTAT:   return fsstat(out);
-	case NFSPROC3_FSINFO:   return fsinfo(out);
-	case NFSPROC3_PATHCONF: return pathconf3(out);
-	default:                return FALSE;
-	}
-}
-
-/* Reads a call's header; the arguments follow. xid, CALL, 2, prog, vers, proc, cred, verf. */
-static bool_t call_header(XDR *in, uint32_t w[6])
-{
-	for (unsigned i = 0; i < 6; i++)
-		if (!xdr_uint32_t(in, &w[i]))
-			return FALSE;
-	for (unsigned i = 0; i < 2; i++) {
-		uint32_t flavor, len;
-
-		if (!xdr_uint32_t(in, &flavor) || !xdr_uint32_t(in, &len) || len > 400 ||
-		    !xdr_setpos(in, xdr_getpos(in) + ((len + 3) & ~3u)))
-			return FALSE;
 	}
 	return TRUE;
 }
@@ -362,17 +193,17 @@ static void on_recv(void *ctx, void *cookie, uint32_t len, bool invalidated, uin
 	(void)ctx, (void)invalidated, (void)rkey;
 	at = rr_header_decode(&s->h, s->in, len);
 	if (at < 0 || s->h.proc != RR_MSG)
-		die("a message that is not RDMA_MSG");
+		memory_die("a message that is not RDMA_MSG");
 	xdr_msg_create(&in, s->in + at, len - (uint32_t)at, XDR_DECODE);
-	if (!call_header(&in, w))
-		die("a message that is not a call");
+	if (!memory_call_header(&in, w))
+		memory_die("a message that is not a call");
 	s->xid = w[0];
 	if (w[3] == NFS_PROGRAM && w[5] == NFSPROC3_WRITE) {
 		if (!write3(s, &in))
-			die("a WRITE that is malformed, or outside the file");
+			memory_die("a WRITE that is malformed, or outside the file");
 		return;
 	}
-	if (!begin(s, &out, 0) || !execute(s, w[5], &in, &out)) {
+	if (!begin(s, &out, 0) || !(w[5] == NFSPROC3_READ ? read3(s, &in, &out) : memory_execute(w[5], &in, &out))) {
 		for (uint32_t i = 0; i < s->h.nwrites; i++)
 			s->h.writes[i].seg[0].length = 0;
 		begin(s, &out, PROC_UNAVAIL);
@@ -428,7 +259,7 @@ static void on_arrives(struct loop_msg *m)
 	uint8_t priv[RR_PDATA_BYTES];
 	struct errbuf eb = { "" };
 
-	must(fab->reg(p->c, file, file_size, 0, &p->mr, &eb), "reg");
+	must(fab->reg(p->c, memory_file, memory_size, 0, &p->mr, &eb), "reg");
 	for (unsigned i = 0; i < SLOTS; i++) {
 		p->slots[i].peer = p;
 		post_recv(&p->slots[i]);
@@ -445,75 +276,13 @@ static void on_request(void *ctx, struct fab_conn *c, const void *priv, size_t l
 
 	(void)ctx;
 	if (!p)
-		die("no memory");
+		memory_die("no memory");
 	rr_pdata_decode(&theirs, priv, len);
 	p->c = c;
 	p->inval = theirs.remote_inval;
 	p->loop = loops[npeers++ % threads];
 	p->arrives.fn = on_arrives;
 	loop_post(p->loop, &p->arrives);
-}
-
-/* ---- MOUNT ---- */
-
-static int tcp_listen(struct sockaddr_in in)
-{
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
-
-	in.sin_port = htons(MOUNT_PORT);
-	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
-	    bind(fd, (const struct sockaddr *)&in, sizeof(in)) < 0 || listen(fd, 8) < 0)
-		die("cannot listen for MOUNT");
-	return fd;
-}
-
-/* One record of one fragment: what the client sends. */
-static ssize_t record(int fd, uint8_t *buf, size_t size)
-{
-	uint32_t mark, len;
-
-	if (recv(fd, &mark, 4, MSG_WAITALL) != 4)
-		return -1;
-	len = ntohl(mark) & 0x7fffffff;
-	return len <= size && recv(fd, buf, len, MSG_WAITALL) == (ssize_t)len ? (ssize_t)len : -1;
-}
-
-static void serve_mount(int fd)
-{
-	static const uint32_t root = ROOT;
-	int sys = 1;
-	mountres3 res = { .fhs_status = MNT3_OK, .mountres3_u.mountinfo = {
-		.fhandle = fh_of(&root), .auth_flavors = { 1, &sys },
-	} };
-	_Alignas(8) uint8_t buf[1024];
-	uint32_t w[6], mark;
-	ssize_t len;
-	XDR x;
-
-	while ((len = record(fd, buf, sizeof(buf))) > 0) {
-		xdr_msg_create(&x, buf, (uint32_t)len, XDR_DECODE);
-		if (!call_header(&x, w))
-			return;
-		xdr_msg_create(&x, buf + 4, sizeof(buf) - 4, XDR_ENCODE);
-		put_words(&x, (const uint32_t[]){ w[0], 1, 0, 0, 0, 0 }, 6);
-		if (w[5] == MOUNTPROC3_MNT)
-			xdr_mountres3(&x, &res);
-		mark = htonl(0x80000000 | xdr_getpos(&x));
-		memcpy(buf, &mark, 4);
-		if (send(fd, buf, 4 + xdr_getpos(&x), MSG_NOSIGNAL) < 0)
-			return;
-	}
-}
-
-static void *mount_main(void *arg)
-{
-	int fd = *(const int *)arg, peer;
-
-	while ((peer = accept(fd, NULL, NULL)) >= 0) {
-		serve_mount(peer);
-		close(peer);
-	}
-	return NULL;
 }
 
 /* ---- the program ---- */
@@ -532,12 +301,12 @@ static void options(int argc, char **argv)
 		if (opt == 't')
 			threads = (unsigned)strtoul(optarg, NULL, 0);
 		else if (opt == 's')
-			file_size = (size_t)strtoul(optarg, NULL, 0) << 20;
+			memory_size = (size_t)strtoul(optarg, NULL, 0) << 20;
 		else
 			exit(2);
 	}
-	if (!threads || threads > THREADS_MAX || !file_size || optind != argc - 1)
-		die("usage: memory_server [-t THREADS] [-s MIB] ADDRESS");
+	if (!threads || threads > THREADS_MAX || !memory_size || optind != argc - 1)
+		memory_die("usage: memory_server [-t THREADS] [-s MIB] ADDRESS");
 }
 
 int main(int argc, char **argv)
@@ -548,24 +317,22 @@ int main(int argc, char **argv)
 	struct fab_listener *listener;
 	struct errbuf eb = { "" };
 	pthread_t t;
-	int fd;
 
 	options(argc, argv);
 	*in = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(RDMA_PORT) };
 	if (inet_pton(AF_INET, argv[optind], &in->sin_addr) != 1)
-		die("not an address");
-	file = mmap(NULL, file_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	if (file == MAP_FAILED)
-		die("no memory");
+		memory_die("not an address");
+	memory_file = mmap(NULL, memory_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (memory_file == MAP_FAILED)
+		memory_die("no memory");
 	for (unsigned i = 0; i < threads; i++) {
 		loops[i] = loop_new(NULL);
 		if (!loops[i])
-			die("no loop");
+			memory_die("no loop");
 	}
-	fd = tcp_listen(*in);
-	must(pthread_create(&t, NULL, mount_main, &fd), "pthread_create");
+	memory_tcp(in->sin_addr);
 	if (fab->listen(&params, loops[0], &listen_events, NULL, &listener, &eb))
-		die(eb.text);
+		memory_die(eb.text);
 	for (unsigned i = 1; i < threads; i++)
 		must(pthread_create(&t, NULL, loop_main, loops[i]), "pthread_create");
 	puts("ready");
