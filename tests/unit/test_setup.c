@@ -565,9 +565,12 @@ Test(setup, open_files)
 	cr_assert_geq(r.rlim_max, 4096, "the test itself needs that");
 	limit_files(256, 4096);
 	cr_assert_eq(set_up("10.0.0.1:/e", "fabric=iwarp,lanes=16,mdconnect=4"), 0, "%s", eb.text);
+	cr_assert_eq(files_now(), 64 + 16 * (8 + 8 * 5) + 256, "with dma-bufs of programs");
+	limit_files(256, 4096);
+	cr_assert_eq(set_up("10.0.0.1:/e", "fabric=iwarp,lanes=16,mdconnect=4,norings"), 0, "%s", eb.text);
 	cr_assert_eq(files_now(), 64 + 16 * (8 + 8 * 5));
 	limit_files(256, 4096);
-	cr_assert_eq(set_up("10.0.0.1:/e", "fabric=iwarp,lanes=1"), 0);
+	cr_assert_eq(set_up("10.0.0.1:/e", "fabric=iwarp,lanes=1,norings"), 0);
 	cr_assert_eq(files_now(), 256, "it is enough");
 }
 
