@@ -5,6 +5,7 @@
  * goes from the file, without a copy of ours.
  */
 #include <arpa/inet.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,9 +151,10 @@ static int tcp_answer(struct tcp *t)
 static void *tcp_main(void *arg)
 {
 	struct tcp *t = arg;
-	int answered = 0;
+	int answered = 0, on = 1;
 	ssize_t n;
 
+	setsockopt(t->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	while (answered >= 0 && (n = recv(t->fd, t->in + t->have, IN - t->have, 0)) > 0) {
 		t->have += (size_t)n;
 		do
