@@ -66,8 +66,8 @@ static bool has_owner(const struct inode *ino, struct nfs_attr *attr, bool no_ow
 	return ino->seen && attr->change == ino->seen_change;
 }
 
-static void end_locked(struct inode_table *t, struct inode *ino, uint64_t nr,
-		       const struct ownchange_after *after)
+void ownchange_change_ends_locked(struct inode_table *t, struct inode *ino, uint64_t nr,
+				  const struct ownchange_after *after)
 {
 	const struct nfs_dir_change *c = after->change;
 	struct nfs_attr attr;
@@ -92,7 +92,7 @@ void ownchange_change_ends(struct inode_table *t, struct inode *ino, uint64_t nr
 		       const struct ownchange_after *after)
 {
 	inode_lock(t, ino);
-	end_locked(t, ino, nr, after);
+	ownchange_change_ends_locked(t, ino, nr, after);
 	inode_unlock(t, ino);
 }
 

@@ -50,6 +50,9 @@ struct ownchange_after {
 /* The call has ended. */
 void ownchange_change_ends(struct inode_table *t, struct inode *ino, uint64_t nr,
 		       const struct ownchange_after *after);
+/* The same with the inode locked. */
+void ownchange_change_ends_locked(struct inode_table *t, struct inode *ino, uint64_t nr,
+				  const struct ownchange_after *after);
 /* The inode with this name, if we know one, has been changed. unanswered: or will be. */
 void ownchange_changed(struct inode_table *t, uint64_t parent, const char *name, bool unanswered);
 /* The number of ino's last change, for ownchange_gone(); 0: changes are under way. */

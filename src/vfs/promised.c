@@ -121,13 +121,11 @@ static void promised_keep_locked(const struct vfs_op *op, uint64_t delegation, u
 	p->btime = res->btime;
 }
 
-void promised_changed(struct inode_table *t, struct inode *ino, uint64_t nr, const struct ownchange_after *after)
+void promised_changed_locked(struct inode *ino, uint64_t nr, const struct ownchange_after *after)
 {
 	uint64_t end = after->attr ? after->attr->size : after->end;
-	struct promised *p;
+	struct promised *p = ino->promised;
 
-	inode_lock(t, ino);
-	p = ino->promised;
 	if (p && !nfs_delegation_writes(p->delegation))
 		p = NULL;               /* it goes back */
 	if (p && after->attr && nr == ino->changes + 1) {
@@ -141,7 +139,6 @@ void promised_changed(struct inode_table *t, struct inode *ino, uint64_t nr, con
 	} else if (p && (after->attr || !end)) {
 		p->delegation = 0;
 	}
-	inode_unlock(t, ino);
 }
 
 static bool promised_attr_locked(const struct inode *ino, uint64_t delegation, uint64_t *size, uint64_t *change)

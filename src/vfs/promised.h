@@ -79,8 +79,8 @@ void promised_read(struct inode *ino);
 /* The same of OPEN. */
 bool promised_opens(struct vfs_op *op);
 void promised_opened(struct vfs_op *op);
-/* Before ownchange_change_ends(), for the change with that number. */
-void promised_changed(struct inode_table *t, struct inode *ino, uint64_t nr, const struct ownchange_after *after);
+/* Before ownchange_change_ends_locked(), for the change with that number, and under the same lock. */
+void promised_changed_locked(struct inode *ino, uint64_t nr, const struct ownchange_after *after);
 
 /* A member of struct nfs_front. */
 bool promised_asked(struct nfs_lane *l, const struct nfs_delegation *d, uint64_t *size, uint64_t *change);

@@ -162,6 +162,7 @@ static bool op_has_no_answer(const struct nfs_call *c)
 /* Ends op->change[i]. */
 static void op_change_ends(struct vfs_op *op, unsigned i)
 {
+	struct inode_table *t = &op->vl->vfs->inodes;
 	const struct nfs_call *c = &op->call;
 	struct inode *ino = op->change[i].ino;
 	bool data = nfs_effects(c->op) & NFS_CHANGES_DATA;
@@ -182,9 +183,11 @@ static void op_change_ends(struct vfs_op *op, unsigned i)
 		a.no_owner = c->res.dir_no_owner;
 		a.change = &c->res.dir_change[i];
 	}
+	inode_lock(t, ino);
 	if (op->vl->vfs->cl->cfg.delegations)
-		promised_changed(&op->vl->vfs->inodes, ino, op->change[i].nr, &a);
-	ownchange_change_ends(&op->vl->vfs->inodes, ino, op->change[i].nr, &a);
+		promised_changed_locked(ino, op->change[i].nr, &a);
+	ownchange_change_ends_locked(t, ino, op->change[i].nr, &a);
+	inode_unlock(t, ino);
 }
 
 /* For a call that removes or moves a name. nr: the change of the name's directory. */
