@@ -61,7 +61,7 @@ static unsigned threads = 1, npeers;
 uint8_t *memory_file;
 size_t memory_size = 64u << 20;
 
-void memory_die(const char *what)
+_Noreturn void memory_die(const char *what)
 {
 	fprintf(stderr, "memory_server: %s\n", what);
 	exit(1);

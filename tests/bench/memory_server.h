@@ -16,7 +16,7 @@ extern uint8_t *memory_file;
 extern size_t memory_size;
 
 /* Says so, and ends the program. */
-void memory_die(const char *what);
+_Noreturn void memory_die(const char *what);
 
 /* ---- memory_nfs.c ---- */
 

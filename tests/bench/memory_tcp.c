@@ -179,8 +179,10 @@ static void *tcp_accept(void *arg)
 		if (!t)
 			memory_die("no memory for a connection");
 		t->fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-		if (t->fd < 0 || pthread_create(&thread, NULL, tcp_main, t))
-			memory_die("a connection cannot be served");
+		if (t->fd < 0)
+			memory_die("no further connection can be accepted");
+		if (pthread_create(&thread, NULL, tcp_main, t))
+			memory_die("no thread for a connection");
 		pthread_detach(thread);
 	}
 	return NULL;
