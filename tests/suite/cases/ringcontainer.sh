@@ -76,7 +76,7 @@ if [[ -e $preload ]]; then
 	cp "$preload" "$TMPDIR/preload.so" && chmod 755 "$TMPDIR/preload.so" || fail copy
 	before=$(stat_now ring.written_bytes)
 	random "$TMPDIR/data" $(( 8 << 20 )) && chmod 644 "$TMPDIR/data"
-	contained "$place" env LD_PRELOAD="$TMPDIR/preload.so" dd if="$TMPDIR/data" of="$WORK/past" bs=1M status=none || fail "dd"
+	contained "$place" env LD_PRELOAD="$TMPDIR/preload.so" dd if="$TMPDIR/data" of="$WORK/past" bs=1M oflag=dsync status=none || fail "dd"
 	same "$TMPDIR/data" "$SERVER_WORK/past"
 	at_least "$(stat_now ring.written_bytes)" $(( before + (8 << 20) )) "bytes that dd has written by a ring"
 fi
