@@ -94,7 +94,6 @@ void verbs_close(struct fab_conn *c)
 {
 	struct verbs_remains r;
 
-	verbs_flush(c);         /* as far as the device is still fast enough */
 	c->down = c->closed = true;
 	verbs_detach(c);
 	verbs_stop(c);

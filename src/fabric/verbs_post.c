@@ -3,7 +3,8 @@
  * Work requests: translates the fabric's into the device's. What a lane posts in one round of its loop
  * is a chain that the device gets by one call, and so by one doorbell: by a timer that is due at once, when
  * the chain is long enough, and before anything else is posted. Until then the pieces are in no
- * queue, but that looks as if the device was slow. If it refuses the chain, the connection is over.
+ * queue, but that looks as if the device was slow. If it refuses the chain, the connection is over. What waits
+ * when the connection is closed is not posted any more: its pieces may have another use by then.
  *
  *     post_send --> batch[0] -> batch[1] -> ... --flush--> ibv_post_send()
  *

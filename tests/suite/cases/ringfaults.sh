@@ -55,7 +55,7 @@ fi
 
 works=(model)
 [[ ! ${NFSRDMA_FIO_ENGINE:-} ]] || works+=(fio)
-for memreg in ${NFSRDMA_MEMREGS:-pool call mw}; do
+for memreg in ${NFSRDMA_MEMREGS:-pool call mw auto}; do
 	mount_up "memreg=$memreg${two:+,$two}"
 	for work in "${works[@]}"; do
 		lost=$(stat_now conn.downs)
