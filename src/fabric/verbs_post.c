@@ -101,8 +101,8 @@ int verbs_flush(struct fab_conn *c)
 	err = c->down ? -ENOTCONN : verbs_minus(ibv_post_send(c->id->qp, first, &bad));
 	verbs_bindings_posted(first);
 	verbs_chain_init(c);
-	/* -EAGAIN would say that nothing has happened. */
-	return err == -EAGAIN ? -EIO : err;
+	/* These would say that there is no room yet, or that only the newest message cannot be sent. */
+	return err == -EAGAIN || err == -EINVAL || err == -EMSGSIZE || err == -EFAULT ? -EIO : err;
 }
 
 void verbs_on_flush(struct loop_timer *t)

@@ -441,6 +441,18 @@ Test(verbs_window, many_do_not_wait, .init = setup_loop, .fini = teardown_loop)
 	cr_assert(posts == 1 && put == VERBS_BATCH);
 }
 
+/* The caller would believe that only its message is wrong, and others would wait. */
+Test(verbs_window, a_full_chain_that_is_refused, .init = setup_loop, .fini = teardown_loop)
+{
+	c.params.max_send = c.sq_size = ENTRIES;
+	free(c.signalled);
+	cr_assert_eq(verbs_sq_init(&c, ENTRIES), 0);
+	for (unsigned i = 1; i < VERBS_BATCH; i++)
+		cr_assert_eq(send_one(NULL), 0);
+	post_error = EINVAL;
+	cr_assert_eq(send_one(NULL), -EIO);
+}
+
 /* Nobody waits for the answer to a message that has not left. */
 Test(verbs_window, a_chain_that_is_refused_ends_the_connection, .init = setup_loop, .fini = teardown_loop)
 {
