@@ -87,7 +87,7 @@ void nfsrdma_queue_free(struct nfsrdma_queue *q)
 		;
 	*at = q->next;
 	pthread_mutex_unlock(&s->lock);
-	/* Before the memory goes: a daemon that has ended needs not be told. */
+	/* Before the memory goes: a daemon that has ended need not be told. */
 	lib_request(s, &r, -1, NULL, NULL);
 	lib_queue_end(q, true);
 }
