@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <linux/dma-buf.h>
 #include <linux/udmabuf.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +19,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "lib/nfsrdma.h"
+#include "ring_check.h"
 
 enum { LEN = 8 << 20, FILE_LEN = 3 << 20 };
 
@@ -30,31 +29,6 @@ static struct nfsrdma_queue *queue;
 static uint32_t file;
 static int buffer;
 static uint8_t *mem;                    /* the dma-buf */
-
-static void __attribute__((format(printf, 1, 2), noreturn)) die(const char *text, ...)
-{
-	va_list ap;
-
-	va_start(ap, text);
-	vfprintf(stderr, text, ap);
-	va_end(ap);
-	fputc('\n', stderr);
-	exit(1);
-}
-
-static int check(int rc, const char *what)
-{
-	if (rc < 0)
-		die("%s: %s (%s)", what, strerror(-rc), nfsrdma_why());
-	return rc;
-}
-
-static int check_errno(int rc, const char *what)
-{
-	if (rc < 0)
-		die("%s: %s", what, strerror(errno));
-	return rc;
-}
 
 static void make_dmabuf(void)
 {

@@ -14,7 +14,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,32 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lib/nfsrdma.h"
-
-static void __attribute__((format(printf, 1, 2), noreturn)) die(const char *text, ...)
-{
-	va_list ap;
-
-	va_start(ap, text);
-	vfprintf(stderr, text, ap);
-	va_end(ap);
-	fputc('\n', stderr);
-	exit(1);
-}
-
-static int check(int rc, const char *what)
-{
-	if (rc < 0)
-		die("%s: %s (%s)", what, strerror(-rc), nfsrdma_why());
-	return rc;
-}
-
-static int check_errno(int rc, const char *what)
-{
-	if (rc < 0)
-		die("%s: %s", what, strerror(errno));
-	return rc;
-}
+#include "ring_check.h"
 
 /* ---- a ring of this process ---- */
 
