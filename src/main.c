@@ -167,6 +167,21 @@ static void each_program(void (*look)(const struct ctl_program *p, void *to), vo
 	fs_each_program(m->fs, on_program, &(struct program_look){ look, to });
 }
 
+static struct nfs_chosen chosen(const void *arg)
+{
+	const struct mount *m = arg;
+
+	return setup_chosen(m->client, &m->opt);
+}
+
+static void say_chosen(const struct mount *m)
+{
+	struct nfs_chosen c = chosen(m);
+	char text[NFS_CHOSEN_TEXT];
+
+	log_info("'%s' is mounted on '%s': %s", m->opt.source, m->opt.mountpoint, nfs_chosen_text(&c, text));
+}
+
 /* Runs on the server thread, because what the command thread starts talks to the server. The
  * mount is worth more than its control. */
 static void prepare_control(struct mount *m)
@@ -176,6 +191,7 @@ static void prepare_control(struct mount *m)
 		.mountpoint = m->opt.mountpoint,
 		.source = m->opt.source,
 		.make_path = nfs_plan_path,
+		.chosen = chosen,
 		.each_program = each_program,
 		.put_stats = put_stats,
 		.arg = m,
@@ -285,13 +301,17 @@ static int main_run(struct mount *m)
 	start_control(m);
 	start_rings(m);
 	enter_sandbox();
+	if (log_get_level() >= LOG_LVL_INFO)
+		say_chosen(m);
 	/* If nobody waits for the result any more, nobody wants the mount. */
 	if (daemon_report(0))
 		fs_stop(m->fs);
 	/* Until now only -v and -f have shown these on the terminal; the system log gets them
 	 * always. */
-	if (log_get_level() < LOG_LVL_INFO)
+	if (log_get_level() < LOG_LVL_INFO) {
 		log_set_level(LOG_LVL_INFO);
+		say_chosen(m);
+	}
 	if (m->bound)
 		say_not_bound(m->bound);
 	fs_wait(m->fs);

@@ -87,6 +87,18 @@ struct vfs_config setup_vfs(const struct options *o)
 	};
 }
 
+struct nfs_chosen setup_chosen(struct nfs_client *cl, const struct options *o)
+{
+	const struct vfs_config vfs = setup_vfs(o);
+	struct nfs_chosen c = nfs_chosen_of(cl);
+
+	c.readahead = vfs.readahead;
+	if (vfs.write_behind)
+		c.write_behind = cl->cfg.room +
+				 cl->nlanes * (uint64_t)arena_bytes(&cl->cfg.buffers) / 100 * vfs.write_behind;
+	return c;
+}
+
 /* With consistency=solo nobody else has the files. */
 bool setup_server_locks(const struct options *o, enum opt_local_lock kind)
 {

@@ -2,6 +2,7 @@
 /* Makes the client's and the file system's configuration from the options. */
 #pragma once
 
+#include "nfs/chosen.h"
 #include "options.h"
 
 /* Fills cfg, and makes the plan of it (nfs_plan(), which blocks). cfg points into o, which must
@@ -9,5 +10,7 @@
 int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf *eb);
 /* What the file system is to do; negative_timeo is the front end's. It points into o, too. */
 struct vfs_config setup_vfs(const struct options *o);
+/* What cl has come to, with what the options make of the file system. */
+struct nfs_chosen setup_chosen(struct nfs_client *cl, const struct options *o);
 /* Are locks of that kind the server's? */
 bool setup_server_locks(const struct options *o, enum opt_local_lock kind);

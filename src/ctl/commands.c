@@ -332,10 +332,37 @@ static void command_rings(struct ctl_client *c, const struct ctl_request *q)
 	ctl_reply(c, o);
 }
 
+/* ---- info ---- */
+
+static void command_info(struct ctl_client *c, const struct ctl_request *q)
+{
+	const struct ctl_config *cfg = &c->ctl->cfg;
+	struct json_object *o = ctl_reply_new(c->ctl), *info = json_object_new_object();
+	struct nfs_chosen n = cfg->chosen(cfg->arg);
+	char text[NFS_CHOSEN_TEXT];
+
+	if (o && info) {
+		ctl_add_text(info, "text", nfs_chosen_text(&n, text));
+		ctl_add_text(info, "version", n.version);
+		ctl_add_text(info, "fabric", n.fabric);
+		ctl_add_text(info, "memreg", n.memreg);
+		ctl_add_text(info, "policy", nfs_policy_name(nfs_paths_policy(cfg->client)));
+#define X(name) put_member(info, #name, n.name);
+		X(paths) X(lanes) X(connections) X(credits) X(slots) X(rsize) X(wsize) X(readahead)
+		X(write_behind) X(inline_send) X(inline_recv) X(locked)
+#undef X
+		json_object_object_add(info, "remote_inval", json_object_new_boolean(n.remote_inval));
+		json_object_object_add(o, "info", info);
+	} else {
+		json_object_put(info);
+	}
+	ctl_reply(c, o);
+}
+
 static void (*const commands[CTL_COMMANDS])(struct ctl_client *c, const struct ctl_request *q) = {
 	[CTL_PATHS] = show_paths, [CTL_ADD] = add_path, [CTL_REMOVE] = remove_path,
 	[CTL_POLICY] = set_policy, [CTL_RECONNECT] = command_reconnect, [CTL_STATS] = command_stats,
-	[CTL_RINGS] = command_rings,
+	[CTL_RINGS] = command_rings, [CTL_INFO] = command_info,
 };
 
 void ctl_command(struct ctl_client *c, const struct ctl_request *q)

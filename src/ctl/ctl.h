@@ -35,6 +35,7 @@
 
 #include <sys/types.h>
 #include "base/log.h"
+#include "nfs/chosen.h"
 #include "nfs/nfs.h"
 
 #define CTL_LINE_MAX 4096u      /* with the newline */
@@ -59,6 +60,8 @@ struct ctl_config {
 	 * or NULL: any. port 0: the mount's. 0, or -errno with eb set; 0 with eb set: a warning. */
 	int (*make_path)(struct rr_path *out, const struct nfs_config *cfg, const char *server,
 			 const char *local, unsigned port, struct errbuf *eb);
+	/* Any thread: what the mount has come to, complete. */
+	struct nfs_chosen (*chosen)(const void *arg);
 	/* Any thread: look(p, to) for each program that has rings (src/ring). NULL: there are none. */
 	void (*each_program)(void (*look)(const struct ctl_program *p, void *to), void *to, const void *arg);
 	/* Any thread. */

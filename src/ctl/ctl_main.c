@@ -45,6 +45,7 @@ static const struct verb {
 	  "show or set how calls are spread: min-inflight, round-robin,\n"
 	  "                min-latency" },
 	{ "reconnect", "path", true, 0, " ID|ADDRESS|all", "close a path's connections, and connect again" },
+	{ "info", NULL, false, 0, "", "show what the mount has come to: version, connections, sizes" },
 	{ "stats", NULL, false, 0, "", "show all counters" },
 	{ "rings", NULL, false, 0, "", "show the programs that read and write past the kernel" },
 	{ "top", NULL, false, BIT(INTERVAL) | BIT(COUNT), " [--interval SECONDS] [--count N]",
@@ -213,6 +214,7 @@ static void print_reply(const struct args *a, struct json_object *reply)
 {
 	struct json_object *paths = ctl_member_of(reply, "paths", json_type_array);
 	struct json_object *programs = ctl_member_of(reply, "programs", json_type_array);
+	struct json_object *info = ctl_member_of(reply, "info", json_type_object);
 	const char *warning = ctl_text_of(reply, "warning");
 
 	if (*warning)
@@ -221,6 +223,9 @@ static void print_reply(const struct args *a, struct json_object *reply)
 		print_stats(ctl_member_of(reply, "stats", json_type_object));
 	} else if (strcmp(a->verb->name, "policy") == 0) {
 		ctl_put(stdout, ctl_text_of(reply, "policy"));
+		putchar('\n');
+	} else if (info) {
+		ctl_put(stdout, ctl_text_of(info, "text"));
 		putchar('\n');
 	} else if (programs) {
 		ctl_print_program_table(stdout, programs);

@@ -59,6 +59,7 @@ struct nfs_path {
 	uint32_t generation;
 	struct rr_path way;
 	unsigned up;                    /* connections in use, of all lanes */
+	struct rr_link_facts facts;     /* of the one that came last; all 0: none has */
 	struct errbuf why;              /* why there is none */
 	struct nfs_server *server;
 	struct nfs_thread connector;

@@ -158,6 +158,7 @@ void nfs_path_joined(struct nfs_connection *k)
 	p->up++;
 	s->up++;
 	p->known = true;
+	p->facts = rr_link_facts(k->link);
 	p->why.text[0] = '\0';
 	/* Another connection of this path has met another server, behind the same address. (A path
 	 * that is being removed gets no further connections.) */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What is reported of the table of paths: nfs_paths_info(). The thread that answers control
+ * What is reported of the table of paths: nfs_paths_info(), and for short nfs_chosen_of(). The thread that answers control
  * commands runs this, and the one that writes the statistics. What a lane knows of its own links (calls in
  * flight, credits) the lane itself writes down first; the rest are counters that lanes add to at
  * any time, and the places of the table, under control->mu.
  */
 #include <netinet/in.h>
 #include <string.h>
+#include "nfs/chosen.h"
 #include "nfs/paths_impl.h"
 
 /* Each lane's connections as they are now. */
@@ -104,4 +105,31 @@ unsigned nfs_paths_info(struct nfs_client *cl, struct nfs_path_info out[NFS_PATH
 			paths_info_fill(cl, i, &out[n++]);
 	pthread_mutex_unlock(&cl->control->mu);
 	return n;
+}
+
+struct nfs_chosen nfs_chosen_of(struct nfs_client *cl)
+{
+	struct nfs_server *s = &cl->server;
+	struct nfs_chosen c = {
+		.version = s->version->name,
+		.lanes = cl->nlanes,
+		.credits = cl->cfg.credits,
+		.slots = s->version->slots ? s->version->slots(s) : 0,
+		.rsize = cl->rsize,
+		.wsize = cl->wsize,
+	};
+	const struct nfs_path *first = &s->path[s->first];
+
+	pthread_mutex_lock(&cl->control->mu);
+	c.paths = paths_count(s);
+	c.fabric = first->way.fabric->name;
+	c.memreg = first->facts.memreg ? first->facts.memreg : "";
+	c.inline_send = first->facts.inline_send;
+	c.inline_recv = first->facts.inline_recv;
+	c.remote_inval = first->facts.remote_inval;
+	pthread_mutex_unlock(&cl->control->mu);
+	c.connections = c.paths * c.lanes * nfs_conns_of(cl);
+	c.locked = cl->nlanes * (uint64_t)arena_bytes(&cl->cfg.buffers) +
+		   c.connections * (uint64_t)rr_recv_bytes(c.credits);
+	return c;
 }

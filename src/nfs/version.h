@@ -170,6 +170,8 @@ struct nfs_version {
 	uint32_t (*check_proc)(const struct nfs_check *k);
 	bool_t (*check_encode)(struct nfs_target *t, struct nfs_check *k, XDR *x);
 	int (*check_decode)(struct nfs_target *t, struct nfs_check *k, XDR *x);
+	/* Any thread: how many slots the session has now. NULL: there is no session. */
+	unsigned (*slots)(struct nfs_server *s);
 	/* The version's part of each target. May be NULL. */
 	int (*target_init)(struct nfs_target *t);
 	void (*target_fini)(struct nfs_target *t);

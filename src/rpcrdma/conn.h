@@ -252,6 +252,13 @@ int rr_link_open(struct rr_conn *c, const struct rr_way *way, struct rr_link **o
 void rr_link_drop(struct rr_link *link);
 /* Describes the link for the log: device, addresses, thresholds. */
 const char *rr_link_text(const struct rr_link *link);
+/* What was agreed when it was made, which does not change. */
+struct rr_link_facts {
+	const char *memreg;             /* the name of the strategy */
+	uint32_t inline_send, inline_recv;      /* thresholds: what we send, and what we receive */
+	bool remote_inval;              /* the server invalidates what we let it, if it has not lied */
+};
+struct rr_link_facts rr_link_facts(const struct rr_link *link);
 
 /* Lane: takes the link into use, or on trial. Calls of a lost link are sent first. 0, or
  * -errno: then the link is gone, and ev->down is not called. */

@@ -35,6 +35,7 @@ struct rr_link {
 	const struct fab_mr *extents;   /* the same of its extents; NULL: the fabric needs none */
 	const struct rr_memreg *memreg;
 	bool remote_inval;              /* R of RFC 8797, as we said it */
+	bool peer_inval;                /* ... and as the server did */
 	bool silent;                    /* a reply is all that says that a Send has left */
 	struct arena_range recvs;       /* its receives, one behind the other ... */
 	struct fab_mr recv_mr;          /* ... as registered */

@@ -39,6 +39,14 @@ const char *rr_link_text(const struct rr_link *link)
 	return link->text;
 }
 
+struct rr_link_facts rr_link_facts(const struct rr_link *link)
+{
+	return (struct rr_link_facts){
+		.memreg = link->memreg->name, .inline_send = link->send_limit,
+		.inline_recv = link->recv_limit, .remote_inval = link->remote_inval && link->peer_inval,
+	};
+}
+
 /* Each link has memory of its own for its receives, because links come and go while the mount
  * is in use. Its pages are locked as long as the link is there. */
 static int make_receives(struct rr_link *link, struct errbuf *eb)
@@ -80,6 +88,7 @@ static int link_exchange(struct rr_link *link, struct errbuf *eb)
 	if (rc)
 		return rc;
 	rr_pdata_decode(&peer, theirs, len);
+	link->peer_inval = peer.remote_inval;
 	/* Each direction: what one end sends and the other receives. */
 	link->send_limit = peer.recv_size < RR_INLINE ? peer.recv_size : RR_INLINE;
 	link->recv_limit = peer.send_size < RR_INLINE ? peer.send_size : RR_INLINE;

@@ -43,9 +43,18 @@ static void put_stats(const struct stats_out *out, const void *arg)
 	ctl_put_paths(out, &client);
 }
 
+static struct nfs_chosen play_chosen(const void *arg)
+{
+	return (struct nfs_chosen){
+		.version = "4.1", .fabric = "iwarp", .memreg = "call", .paths = 1, .lanes = 2, .connections = 2,
+		.credits = 64, .slots = 100, .rsize = 1 << 20, .wsize = 5000, .inline_send = 4096,
+		.inline_recv = 1024, .remote_inval = true, .locked = 1, .readahead = 8 << 20,
+	};
+}
+
 const struct ctl_config ctl_play_config = {
 	.client = &client, .mountpoint = "/mnt/a", .source = "server:/x", .make_path = make_path,
-	.put_stats = put_stats, .arg = &client,
+	.put_stats = put_stats, .chosen = play_chosen, .arg = &client,
 };
 
 void ctl_play_start(void)

@@ -48,6 +48,24 @@ Test(ctl_server, stats_are_an_object)
 	json_object_put(o);
 }
 
+Test(ctl_server, what_the_mount_has_come_to)
+{
+	struct json_object *o = ask("{\"command\":\"info\"}"), *i = in(o, "info");
+
+	cr_assert_str_eq(text_in(i, "text"),
+			 "version 4.1 by iwarp, 1 path, 2 connections, 64 credits each, 100 session slots, rsize "
+			 "1 MiB, wsize 5000 bytes, read-ahead 8 MiB, write-behind off, inline 4096/1024 bytes, "
+			 "remote invalidation, memreg=call");
+	cr_assert_str_eq(text_in(i, "version"), "4.1");
+	cr_assert_str_eq(text_in(i, "policy"), "min-inflight");
+	cr_assert_eq(json_object_get_int(in(i, "inline_recv")), 1024);
+	cr_assert_eq(json_object_get_int(in(i, "slots")), 100);
+	cr_assert_eq(json_object_get_int(in(i, "wsize")), 5000);
+	cr_assert(json_object_get_boolean(in(i, "remote_inval")));
+	json_object_put(o);
+	expect_error("{\"command\":\"info\",\"path\":\"0\"}", "no member");
+}
+
 Test(ctl_server, policy_is_shown_and_set)
 {
 	struct json_object *o = ask("{\"command\":\"policy\",\"policy\":\"min-latency\"}");

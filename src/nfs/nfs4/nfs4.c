@@ -88,6 +88,7 @@
 	.release = nfs4_release, \
 	.recover = nfs4_recover, \
 	.tick = nfs4_tick, \
+	.slots = nfs4_slots_now, \
 	.check_proc = nfs4_check_proc, \
 	.check_encode = nfs4_check_encode, \
 	.check_decode = nfs4_check_decode, \

@@ -307,6 +307,8 @@ void nfs4_slots_install(struct nfs_server *s);
 bool nfs4_slots_session(struct nfs4_slots *t, char id[NFS4_SESSIONID_SIZE]);
 /* How many calls are in flight that belong to earlier sessions? */
 unsigned nfs4_slots_left(struct nfs4_slots *t);
+/* How many slots calls may have now. Member of struct nfs_version. */
+unsigned nfs4_slots_now(struct nfs_server *s);
 /* Does the server wait to be told that the slots which it has recalled are not used any more? */
 bool nfs4_slots_are_untold(struct nfs4_slots *t);
 

@@ -368,6 +368,17 @@ void nfs4_slots_recall(struct nfs_server *s, const char *session, uint32_t highe
 	nfs4_slots_post(s, tell);
 }
 
+unsigned nfs4_slots_now(struct nfs_server *s)
+{
+	struct nfs4_slots *t = &((struct nfs4_client *)s->vdata)->slots;
+	unsigned n;
+
+	pthread_mutex_lock(&t->mu);
+	n = t->limit;
+	pthread_mutex_unlock(&t->mu);
+	return n;
+}
+
 bool nfs4_slots_are_untold(struct nfs4_slots *t)
 {
 	bool are;

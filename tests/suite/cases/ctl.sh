@@ -37,6 +37,9 @@ done
 status 1 "a policy that does not exist" ctl "$MNT" policy best
 status 1 "the last path" ctl "$MNT" remove-path 0
 status 1 "a path that does not exist" ctl "$MNT" remove-path 7
+[[ $(ctl "$MNT" info) == "version $VERS by "*", rsize "*"inline 4096/4096 bytes"*memreg=* ]] || fail "info: $(ctl "$MNT" info)"
+[[ $(ctl "$MNT" info --json) == *'"info":{"text":"version '*'"connections":2'* ]] || fail "info: $(ctl "$MNT" info --json)"
+grep -q "is mounted on '$MNT': version $VERS by " "$LOG" || fail "the mount does not say what it has come to"
 status 2 "no such command" ctl "$MNT" umount
 ctl "$MNT" reconnect all >/dev/null || fail reconnect
 echo again >"$WORK/g" || fail "write after reconnect"
