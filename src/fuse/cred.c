@@ -107,6 +107,32 @@ static bool is_line(const char *line, const char *key, uint64_t *mask)
 	return true;
 }
 
+/* PF_EXITING of the kernel, which is in the field "flags" of proc_pid_stat(5). */
+#define EXITING 0x4u
+#define FLAGS_BEHIND_NAME 7
+
+static bool is_exiting(pid_t pid)
+{
+	char path[64], text[512], *at;
+	unsigned flags = 0;
+	size_t n;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	n = fread(text, 1, sizeof(text) - 1, f);
+	fclose(f);
+	text[n] = '\0';
+	at = strrchr(text, ')');        /* a program's name may have one, too */
+	for (int i = 0; at && i < FLAGS_BEHIND_NAME; i++)
+		at = strchr(at + 1, ' ');
+	if (at)
+		flags = (unsigned)strtoul(at, NULL, 10);
+	return flags & EXITING;
+}
+
 enum fs_fate fs_fate(pid_t pid)
 {
 	uint64_t pending = 0, other = HARMLESS;
@@ -124,5 +150,5 @@ enum fs_fate fs_fate(pid_t pid)
 			is_line(line, "SigCgt:", &other);
 	free(line);
 	fclose(f);
-	return pending & ~other ? FS_DIES : FS_LIVES;
+	return pending & ~other ? FS_DIES : is_exiting(pid) ? FS_EXITS : FS_LIVES;
 }

@@ -66,6 +66,8 @@ void fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse
 		believed_paged(r->op.ino);
 		readback_read(r->op.ino, fuse_req_ctx(req)->pid);
 		believed_goes_on(r->op.ino, fuse_req_ctx(req)->pid);
+	} else {
+		r->gives_up = FS_GIVES_UP_UNTOLD;
 	}
 	vfs_read(&r->op);
 }
@@ -229,6 +231,8 @@ void fs_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bufv, off_
 	r->op.data.start = r->op.call.args.io.offset = at;
 	r->op.data.quick = may_be_held(fi);
 	r->op.data.writeback = fi->writepage;
+	if (is_direct(fi))
+		r->gives_up = FS_GIVES_UP_UNTOLD;
 	atomic_fetch_add(&believed_of(r->op.ino)->writing, 1);
 	if (fs_this_lane()->dev->ops->take(fs_this_lane()->dev, r, bufv->buf[0].mem))
 		vfs_write(&r->op);
@@ -296,6 +300,7 @@ void fs_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 	if (!r)
 		return;
+	r->gives_up = FS_GIVES_UP_UNTOLD;
 	believed_goes_on(r->op.ino, fuse_req_ctx(req)->pid);
 	r->fi.lock_owner = fi->lock_owner;
 	if ((fs_file_of(r->op.file)->writes || believed_of(r->op.ino)->solo) && !data_may_follow(r))

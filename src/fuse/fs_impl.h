@@ -112,6 +112,15 @@ static inline uint32_t fs_request_most(uint32_t size)
  * the time do not keep others from it for good. */
 #define FS_LATE_MOST 100u
 
+/* When a request is given up for a signal of the process that waits for it. */
+enum fs_gives_up {
+	FS_GIVES_UP_KILLED,             /* the signal ends the process, and the kernel says that there is one */
+	FS_GIVES_UP_UNTOLD,             /* the same, but the kernel does not say so: of asynchronous direct I/O, for
+					 * which a program that calls read() waits as well; and of close(), when
+					 * the process has ended. Not even SIGKILL lets it go before the answer */
+	FS_GIVES_UP_SIGNALLED,          /* any signal, at once */
+};
+
 struct fs_req {
 	struct vfs_op op;
 	/* NULL unless it says more (front_op_ends()): */
@@ -125,7 +134,7 @@ struct fs_req {
 	bool named;                     /* SETATTR: of the size, by name */
 	bool reads;                     /* GETATTR: a read() waits for it */
 	bool statx;                     /* GETATTR: it came as FUSE_STATX, and is answered as that */
-	bool any_signal;                /* interrupted by any signal, at once */
+	enum fs_gives_up gives_up;
 	uint8_t late_attrs;             /* how often the answer's attributes were too old (believed_is_late()) */
 	double timeo;                   /* GETATTR, SETATTR, LINK: how long the kernel may believe it */
 	uint64_t node_id;               /* fs_req_by_fh(): which node... */
@@ -218,7 +227,7 @@ bool fs_give_up(struct fs_req *r);
 /* vfs_front. */
 void fs_lane_step_aside(struct vfs_lane *vl);
 void fs_lane_buffers_freed(struct vfs_lane *vl);
-void fs_lane_tick(struct vfs_lane *vl, uint64_t now_ns);
+bool fs_lane_tick(struct vfs_lane *vl, uint64_t now_ns);
 /* Lets all other lanes look for requests: fl may have been woken for one, and does not read. */
 void fs_lanes_look(struct fs_lane *fl);
 
@@ -302,10 +311,10 @@ void fs_spare_free(struct fs_req *r);
 
 /* The uid, gid and groups of the process that has made the request, which was read at `now`. */
 void fs_cred(struct fs_lane *fl, fuse_req_t req, uint64_t now, struct rpc_cred *out);
-/* Is a signal pending for this thread that ends its process? FS_UNSEEN: it is in another pid
- * namespace (0), /proc hides it, or no file can be opened. A thread that waits for a request
- * is never gone. */
-enum fs_fate { FS_LIVES, FS_DIES, FS_UNSEEN };
+/* Is a signal pending for this thread that ends its process? FS_EXITS: it has ended, and the kernel closes its
+ * files. FS_UNSEEN: it is in another pid namespace (0), /proc hides it, or no file can be opened. A thread that
+ * waits for a request is never gone. */
+enum fs_fate { FS_LIVES, FS_DIES, FS_EXITS, FS_UNSEEN };
 enum fs_fate fs_fate(pid_t pid);
 
 /* ---- silent.c ---- */

@@ -18,8 +18,10 @@
 #include "fuse/fs_impl.h"
 #include "fuse/statx.h"
 
-/* An interrupted request is given up at this age. Until then its answer is probably on its
- * way, and programs do not expect read() to fail with EINTR. */
+/* An interrupted request is given up at this age, or when the server has been silent for so long. Until
+ * then its answer is probably on its way, and programs do not expect read() to fail with EINTR. Of programs
+ * that are killed while each waits for a lock of the kernel's that the one before has, each gets its turn
+ * only then: so a younger request may not make them wait anew. */
 #define INTERRUPT_NS 2000000000ull
 /* The same of a process that cannot be seen, when no lane has had a connection for so long. */
 #define UNSEEN_NS 300000000000ull
@@ -164,16 +166,28 @@ static void on_look(struct loop_msg *m)
  * that does. As long as the server is there, its answer ends the wait of both. When it has
  * been gone for UNSEEN_NS, what was interrupted is given up. */
 
+static bool is_silent(const struct fs *fs, uint64_t now)
+{
+	uint64_t replied = nfs_server_replied_ns(&fs->vfs.cl->server);
+
+	return now > replied && now - replied >= INTERRUPT_NS;
+}
+
 static bool is_let_go(const struct fs_lane *fl, const struct fs_req *r, uint64_t now)
 {
 	bool interrupted = fuse_req_interrupted(r->req);
 
 	/* A lane that does not read gets no FUSE_INTERRUPT. */
-	if (!interrupted && fl->dev->state != FS_DEV_STARVED && fl->dev->state != FS_DEV_PARKING)
+	if (!interrupted && r->gives_up != FS_GIVES_UP_UNTOLD && fl->dev->state != FS_DEV_STARVED && fl->dev->state != FS_DEV_PARKING)
 		return false;
 	switch (fs_fate(fuse_req_ctx(r->req)->pid)) {
 	case FS_DIES:
 		return true;
+	/* The kernel closes its files. It is told of no error any more, and nobody can end it: the kernel throws
+	 * SIGKILL away. So it does not wait for a server that says nothing; what it has written stays here, and is
+	 * sent when the server is back. */
+	case FS_EXITS:
+		return is_silent(fl->fs, now);
 	case FS_UNSEEN:
 		return interrupted && fl->gone_ns && now - fl->gone_ns >= UNSEEN_NS;
 	default:
@@ -189,32 +203,37 @@ bool fs_give_up(struct fs_req *r)
 	return false;
 }
 
-/* true: the list has changed, and is to be looked at again. */
+/* true: one has been given up, the list is another one, and is to be looked at again. */
 static bool look_at_old(struct fs_lane *fl, uint64_t now)
 {
+	uint64_t give_up_ns = is_silent(fl->fs, now) ? 0 : INTERRUPT_NS;
+
 	list_for_each_entry(struct fs_req, r, &fl->vl.active, op.node) {
 		uint64_t age = now - r->op.start_ns;
 
 		/* The oldest come first. */
-		if (age < LATE_NS)
+		if (age < LATE_NS && age < give_up_ns)
 			break;
-		silent_answer(r);
-		if (age >= INTERRUPT_NS && r->req && is_let_go(fl, r, now) && fs_give_up(r))
+		if (age >= LATE_NS)
+			silent_answer(r);
+		if (age >= give_up_ns && r->req && is_let_go(fl, r, now) && fs_give_up(r))
 			return true;
 	}
 	return false;
 }
 
-/* Looks for old and interrupted requests. */
-void fs_lane_tick(struct vfs_lane *vl, uint64_t now_ns)
+/* Looks for old and interrupted requests. A process that is let go may come with the next one at once. */
+bool fs_lane_tick(struct vfs_lane *vl, uint64_t now_ns)
 {
 	struct fs_lane *fl = fs_lane_of(vl);
+	bool any = false;
 
 	fl->dev->ops->tick(fl->dev, now_ns);
 	fs_solo_say_rest(fl->fs, now_ns);
 	/* tick() may have read requests. */
 	while (look_at_old(fl, mono_ns()))
-		;
+		any = true;
+	return any;
 }
 
 void fs_spare_free(struct fs_req *r)

@@ -40,7 +40,7 @@ static void on_lock_interrupt(fuse_req_t req, void *arg)
 static struct fs_req *locks_signalled(struct fs_lane *fl)
 {
 	list_for_each_entry(struct fs_req, r, &fl->vl.active, op.node)
-		if (r->any_signal && r->req && fuse_req_interrupted(r->req))
+		if (r->gives_up == FS_GIVES_UP_SIGNALLED && r->req && fuse_req_interrupted(r->req))
 			return r;
 	return NULL;
 }
@@ -80,7 +80,7 @@ static void lock_end(struct vfs_op *op)
 		return;
 	}
 	believed_locked(op->ino);
-	r->any_signal = false;          /* it has the lock */
+	r->gives_up = FS_GIVES_UP_KILLED;       /* it has the lock */
 	fs_forget_then(r, true, lock_answer);
 }
 
@@ -115,7 +115,7 @@ static void lock_set(fuse_req_t req, const struct fuse_file_info *fi, const stru
 	if (!r)
 		return;
 	r->op.lock.waits = waits;
-	r->any_signal = waits;
+	r->gives_up = waits ? FS_GIVES_UP_SIGNALLED : FS_GIVES_UP_KILLED;
 	if (waits)
 		fuse_req_interrupt_func(req, on_lock_interrupt, fs_lane_of(r->op.vl));
 	vfs_setlk(&r->op);

@@ -33,7 +33,8 @@ static struct fs_req *req_with(fuse_req_t req, struct inode *ino, const struct r
 	r = fs_req_of(op);
 	r->req = req;
 	r->back = NOT_BACK;
-	r->named = r->reads = r->statx = r->any_signal = false;
+	r->named = r->reads = r->statx = false;
+	r->gives_up = FS_GIVES_UP_KILLED;
 	r->late_attrs = 0;
 	r->node_id = 0;
 	op->waited = true;

@@ -22,6 +22,8 @@
 #include "vfs/vfs_impl.h"
 
 #define TICK_MS 250u
+/* The next one, if the front end expects something. */
+#define SOON_MS 10u
 
 static void on_lanes(struct loop_msg *m);
 static void on_tick(struct loop_timer *t);
@@ -191,5 +193,6 @@ static void on_tick(struct loop_timer *t)
 	delegations_move_all(vl, now);
 	delegations_return(vl);
 	ahead_sweep(vl);
-	vl->vfs->front->tick(vl, now);
+	if (vl->vfs->front->tick(vl, now))
+		loop_timer_set(vl->lane->loop, t, SOON_MS);
 }

@@ -94,8 +94,8 @@ struct vfs_front {
 	void (*lanes_changed)(struct vfs_lane *vl);
 	/* The same: data buffers are back, and no READ waits for one. */
 	void (*buffers_freed)(struct vfs_lane *vl);
-	/* Four times a second. */
-	void (*tick)(struct vfs_lane *vl, uint64_t now_ns);
+	/* Four times a second. true: again soon. */
+	bool (*tick)(struct vfs_lane *vl, uint64_t now_ns);
 };
 
 /* What nfs tells this layer: for nfs_config.front. */

@@ -44,6 +44,19 @@ Test(fs_cred, which_signals_end_a_process, .timeout = 300)
 	cr_assert_eq(fs_fate(0), FS_UNSEEN, "not of our namespace");
 }
 
+/* Nobody waits for it yet, so that it can be looked at. */
+Test(fs_cred, a_process_that_has_ended, .timeout = 300)
+{
+	siginfo_t info;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(0);
+	cr_assert_eq(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	cr_assert_eq(fs_fate(pid), FS_EXITS);
+	cr_assert_eq(waitpid(pid, NULL, 0), pid);
+}
+
 /* The kernel's numbers are those of our pid namespace. /proc may have another's. */
 Test(fs_cred, proc_of_another_name_space, .timeout = 300)
 {
@@ -156,6 +169,69 @@ Test(fs_cred, a_signal_to_a_process_that_cannot_be_seen, .timeout = 300)
 	ask_as(0, 1000);
 	pass(1000000000000);
 	cr_assert_eq(answer.count, 0);
+	end();
+}
+
+/* ---- what the kernel does not tell ---- */
+
+static void newest_is(enum fs_gives_up kind)
+{
+	container_of(fl->vl.active.prev, struct fs_req, op.node)->gives_up = kind;
+}
+
+static void server_has_spoken(uint64_t ago_ns)
+{
+	atomic_store(&fs.vfs.cl->server.targets[0]->last_reply_ns, mono_ns() - ago_ns);
+}
+
+/* Asynchronous direct I/O: no FUSE_INTERRUPT comes, whatever happens to the program. */
+Test(fs_cred, a_killed_program_whose_kernel_says_nothing, .timeout = 300)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0) {
+		raise(SIGSTOP);
+		_exit(0);
+	}
+	cr_assert_eq(waitpid(pid, &status, WUNTRACED), pid);
+	start();
+	ask_as((uint32_t)pid, 1000);
+	newest_is(FS_GIVES_UP_UNTOLD);
+	server_has_spoken(0);
+	pass(3000000000);
+	cr_assert_eq(answer.count, 0, "it lives");
+	kill(pid, SIGTERM);
+	server_has_spoken(0);
+	pass(0);
+	cr_assert(answer.count == 1 && answer.error == -EINTR);
+	/* Of all else the kernel does say it. */
+	ask_as((uint32_t)pid, 1000);
+	pass(3000000000);
+	cr_assert_eq(answer.count, 0);
+	end();
+	kill(pid, SIGKILL);
+}
+
+/* The kernel closes its files. As long as the server says something this waits; but who has ended cannot be
+ * killed. */
+Test(fs_cred, a_program_that_has_ended_and_a_silent_server, .timeout = 300)
+{
+	siginfo_t info;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(0);
+	cr_assert_eq(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	start();
+	ask_as((uint32_t)pid, 1000);
+	newest_is(FS_GIVES_UP_UNTOLD);
+	server_has_spoken(0);
+	pass(3000000000);
+	cr_assert_eq(answer.count, 0, "the server is there");
+	server_has_spoken(3000000000);
+	pass(0);
+	cr_assert(answer.count == 1 && answer.error == -EINTR);
 	end();
 }
 

@@ -494,9 +494,10 @@ static void play_lanes_changed(struct vfs_lane *l)
 	(void)l;
 }
 
-static void play_tick(struct vfs_lane *l, uint64_t now_ns)
+static bool play_tick(struct vfs_lane *l, uint64_t now_ns)
 {
 	(void)l, (void)now_ns;
+	return false;
 }
 
 static const struct vfs_front play_front = {
