@@ -18,6 +18,7 @@
 #include <unistd.h>
 #include "base/sock.h"
 #include "ctl/ctl.h"
+#include "ctl/unmount.h"
 #include "ctl/where.h"
 #include "fuse/fs.h"
 #include "priv.h"
@@ -62,22 +63,6 @@ static void set_title(char **argv, const char *mountpoint)
 	prctl(PR_SET_NAME, "nfsrdma-unmount");
 }
 
-static int by_fusermount(const char *mountpoint)
-{
-	pid_t child = fork();
-	int wstatus;
-
-	if (child < 0)
-		return -errno;
-	if (child == 0) {
-		execlp("fusermount3", "fusermount3", "-u", "-q", "-z", "--", mountpoint, (char *)NULL);
-		_exit(127);
-	}
-	if (TEMP_FAILURE_RETRY(waitpid(child, &wstatus, 0)) < 0)
-		return -errno;
-	return WIFEXITED(wstatus) && WEXITSTATUS(wstatus) == 0 ? 0 : -EPERM;
-}
-
 /* Which mount is it? */
 static void unmounter_note(struct errbuf *eb)
 {
@@ -85,57 +70,6 @@ static void unmounter_note(struct errbuf *eb)
 	if (!known && geteuid() == 0)
 		err_set(eb, 0, "cannot find the mount on '%s': unmount it by hand",
 			conf.mountpoint);
-}
-
-/* The mount that a descriptor is in; -1: unknown. The daemon is not asked. */
-static int mount_of(int fd)
-{
-	struct statx st = { 0 };
-
-	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &st) < 0 ||
-	    !(st.stx_mask & STATX_MNT_ID))
-		return -1;
-	return (int)st.stx_mnt_id;
-}
-
-/*
- * The owner of a directory above the mount point may rename it at any time, and replace it by a
- * symbolic link. So root's mount is found by its identity, and what a name leads to is compared
- * with that. Nobody can replace what is open.
- */
-static int open_ours(int flags)
-{
-	char *there = known ? ctl_where_now(&ours) : NULL;
-	int fd, rc;
-
-	if (!there)
-		return -ENOENT;
-	fd = open(there, flags | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	rc = fd < 0 ? -errno : 0;
-	free(there);
-	if (rc)
-		return rc;
-	if (mount_of(fd) == ours.id)
-		return fd;
-	close(fd);
-	return -EBUSY;
-}
-
-static int by_identity(bool aborts)
-{
-	int fd = open_ours(O_PATH), rc;
-	char path[64];
-
-	if (fd < 0)
-		return fd;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	/* MNT_FORCE aborts the connection, and unmounts only what nobody uses. */
-	if (aborts && umount2(path, MNT_FORCE) == 0)
-		rc = 0;
-	else
-		rc = umount2(path, MNT_DETACH) < 0 ? -errno : 0;
-	close(fd);
-	return rc;
 }
 
 /*
@@ -166,7 +100,7 @@ static int open_root(int device)
 
 	if (fs >= 0)
 		close(fs);
-	return fd < 0 ? open_ours(O_RDONLY) : fd;
+	return fd < 0 ? known ? ctl_mount_open(&ours, O_RDONLY) : -ENOENT : fd;
 }
 
 /* syncfs() lets the kernel send the pages that mappings have dirtied, and does not wait for the
@@ -221,36 +155,12 @@ static int write_back(int from, int device, int *fd)
 	return rc;
 }
 
-/* The user who has mounted may, where the kernel's files on connections are mounted. */
-static void abort_ours(void)
+/* By its name alone another one might be meant, when ours is gone. */
+static int unmounter_unmount(uint32_t how)
 {
-	char path[64];
-	int fd;
-
-	snprintf(path, sizeof(path), "/sys/fs/fuse/connections/%u/abort", minor(ours.dev));
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	(void)!write(fd, "1", 1);       /* if it refuses, the unmount waits */
-	close(fd);
-}
-
-/* fusermount3 looks whether a mount of this user's is there, and then takes away the topmost one,
- * whose ever it is. */
-static int unmounter_unmount(bool aborts)
-{
-	int fd;
-
-	if (geteuid() == 0)
-		return by_identity(aborts);
-	fd = known ? open_ours(O_PATH) : -EACCES;
-	if (aborts && known)
-		abort_ours();
-	if (fd == -ENOENT || fd == -EBUSY)
-		return fd;
-	if (fd >= 0)
-		close(fd);
-	return by_fusermount(conf.mountpoint);
+	if (!known && (how == FS_UNMOUNT_DEAD || geteuid() == 0))
+		return -ENOENT;
+	return ctl_unmount(known ? &ours : NULL, conf.mountpoint, how == FS_UNMOUNT_ABORT);
 }
 
 static void to_null(int from, int to)
@@ -349,7 +259,7 @@ static bool serve_one(int from, const struct request *q, int given)
 		close(given);
 	/* The daemon has died while we mounted. */
 	if (!there && q->what == MOUNT && !r.rc)
-		unmounter_unmount(false);
+		unmounter_unmount(FS_UNMOUNT_LAZY);
 	return there;
 }
 
@@ -468,9 +378,9 @@ int unmounter_write_back(int device)
 	return unmounter_request(&(struct request){ WRITE_BACK, 0 }, device, true, NULL);
 }
 
-int unmounter_ask(bool aborts)
+int unmounter_ask(enum fs_unmount how)
 {
-	return unmounter_request(&(struct request){ UNMOUNT, aborts }, -1, false, NULL);
+	return unmounter_request(&(struct request){ UNMOUNT, how }, -1, false, NULL);
 }
 
 void unmounter_end(void)

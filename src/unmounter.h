@@ -31,6 +31,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/log.h"
+#include "fuse/fs.h"
 
 struct unmounter_config {
 	const char *mountpoint;         /* absolute */
@@ -54,9 +55,8 @@ int unmounter_rings(char name[UNMOUNTER_NAME_MAX], struct errbuf *eb);
 void unmounter_rings_end(void);
 /* Lets the kernel write back what mappings have dirtied: fs_config.write_back. */
 int unmounter_write_back(int device);
-/* Unmounts lazily. aborts: what waits for this daemon ends before that, if this user may: or the unmount
- * itself would wait. 0, or -errno; -ENOTCONN: the process is gone; -ENOENT: the mount is; -EBUSY: another
+/* Unmounts lazily. 0, or -errno; -ENOTCONN: the process is gone; -ENOENT: the mount is; -EBUSY: another
  * one covers it. */
-int unmounter_ask(bool aborts);
+int unmounter_ask(enum fs_unmount how);
 /* Ends the process, and waits for its end. */
 void unmounter_end(void);

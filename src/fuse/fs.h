@@ -14,6 +14,11 @@
 #include "ring/rings.h"
 #include "vfs/vfs.h"
 
+enum fs_unmount {
+	FS_UNMOUNT_LAZY,
+	FS_UNMOUNT_ABORT,       /* ends what waits for this daemon before that, if this user may */
+	FS_UNMOUNT_DEAD,        /* the kernel has ended the connection: the mount may be gone, and another one there */
+};
 enum fs_lookupcache { FS_LOOKUPCACHE_ALL, FS_LOOKUPCACHE_POS, FS_LOOKUPCACHE_NONE };
 
 struct fs_config {
@@ -32,12 +37,11 @@ struct fs_config {
 	 *               root, calls syncfs(), and closes. device: /dev/fuse. A descriptor of a
 	 *               SOCK_SEQPACKET socket to it, or -errno. Two int32_t come: its pid, before it
 	 *               goes on when it is sent a byte; and when all is done 0, or -errno
-	 *   unmount     unmounts that, and nothing else. aborts: it ends what waits for this daemon first. 0 or
-	 *               -errno */
+	 *   unmount     unmounts that, and nothing else. 0, or -errno; -ENOENT: it is no longer mounted */
 	int (*mount)(uint32_t max_read, struct errbuf *eb);
 	int (*read_ahead)(unsigned kib);
 	int (*write_back)(int device);
-	int (*unmount)(bool aborts);
+	int (*unmount)(enum fs_unmount how);
 };
 
 struct fs;
@@ -81,6 +85,9 @@ void fs_wait(struct fs *fs);
 
 /* Any thread. Makes fs_wait() unmount and return. */
 void fs_stop(struct fs *fs);
+/* Any thread. The same at once: who waits for the mount gets an error, and what is held is lost if the
+ * server does not take it within two seconds. */
+void fs_abort(struct fs *fs);
 
 /* Any thread. How many files and directories have an inode: the kernel has looked them up
  * and not forgotten them, or they are open, or a request uses them. */

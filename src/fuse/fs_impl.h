@@ -193,13 +193,19 @@ static inline struct fs *fs_of(fuse_req_t req)
 	return fuse_req_userdata(req);
 }
 
-/* ---- session.c ---- */
+/* ---- ending.c ---- */
 
 /* Has the kernel ended the connection, because it was unmounted or aborted? Then whatever is
  * mounted there now is not ours. */
 bool fs_is_gone(const struct fs *fs);
+/* Is the end of the mount to wait for nobody? */
+bool fs_is_aborted(const struct fs *fs);
 /* Why the process that keeps the privileges has failed. */
 const char *fs_why(int rc);
+/* The mount itself, and the session's own device. Lanes have theirs. */
+void fs_take_away(struct fs *fs, enum fs_unmount how);
+
+/* ---- session.c ---- */
 
 /* Makes fs->se with our handlers, not mounted yet. 0 or -errno. */
 int fs_session_new(struct fs *fs, struct errbuf *eb);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The mount: what we request from the kernel, a device for each lane, the root, and the
- * end.
+ * The mount: what we request from the kernel, a device for each lane, the root. Its end:
+ * ending.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,8 +16,6 @@
 #include "ring/rings.h"
 
 #define INIT_TIMEOUT_S 20
-/* For so long the end waits for a thread of dropper.h: a READ may take its time. */
-#define DROPPERS_END_S 5
 /* The most background requests (read-ahead, asynchronous direct I/O) that the kernel has
  * under way. Its default of 12 would leave lanes idle. */
 #define BACKGROUND 128u
@@ -207,46 +205,6 @@ int fs_kern_mount(const char *fuse_opts, uint32_t max_read, const char *mountpoi
 	return rc;
 }
 
-bool fs_is_gone(const struct fs *fs)
-{
-	struct pollfd p = { .fd = fuse_session_fd(fs->se) };
-
-	return poll(&p, 1, 0) == 1 && (p.revents & POLLERR);
-}
-
-/* The session's own device would keep the mount alive without anybody who reads it. libfuse
- * closes it with the session. */
-static void close_device(struct fs *fs)
-{
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	if (null >= 0) {
-		dup3(null, fuse_session_fd(fs->se), O_CLOEXEC);
-		close(null);
-	}
-}
-
-const char *fs_why(int rc)
-{
-	return rc == -ENOTCONN || rc == -ESRCH ? "the process nfsrdma-unmount has ended" :
-	       rc == -ECONNABORTED ? "its connection was aborted" :
-	       rc == -ENOENT ? "it is no longer mounted" :
-	       rc == -EBUSY ? "something else is mounted over it" : strerror(-rc);
-}
-
-static void take_away(struct fs *fs, bool aborts)
-{
-	int rc = fs->cfg.unmount && !fs_is_gone(fs) ? fs->cfg.unmount(aborts) : 0;
-
-	if (rc)
-		log_warn("'%s' could not be unmounted: %s; unmount it by hand", fs->cfg.vfs.place,
-			 fs_why(rc));
-	if (fs->cfg.mount)
-		close_device(fs);
-	else
-		fuse_session_unmount(fs->se);
-}
-
 /* With "/dev/fd/N" libfuse takes what is mounted already. */
 static int get_device(struct fs *fs, struct errbuf *eb)
 {
@@ -275,7 +233,7 @@ static int session_mount(struct fs *fs, struct errbuf *eb)
 	rc = fuse_session_custom_io(fs->se, &io, fuse_session_fd(fs->se));
 	if (!rc)
 		return 0;
-	take_away(fs, false);
+	fs_take_away(fs, FS_UNMOUNT_LAZY);
 	return err_set(eb, rc, "libfuse refuses custom I/O: it is older than 3.14");
 }
 
@@ -436,15 +394,10 @@ int fs_mount(struct fs *fs, struct errbuf *eb)
 			nfs_each_lane(fs->vfs.cl, fs_lane_detach, fs);
 	}
 	if (rc)
-		take_away(fs, false);
+		fs_take_away(fs, FS_UNMOUNT_LAZY);
 	else
 		let_kernel_read_ahead(fs);
 	return rc;
-}
-
-void fs_stop(struct fs *fs)
-{
-	sem_post(&fs->ended);
 }
 
 uint64_t fs_inode_count(const struct fs *fs)
@@ -455,26 +408,6 @@ uint64_t fs_inode_count(const struct fs *fs)
 uint64_t fs_held_bytes(const struct fs *fs)
 {
 	return atomic_load(&fs->vfs.behind.bytes);
-}
-
-void fs_wait(struct fs *fs)
-{
-	bool aborts;
-
-	while (sem_wait(&fs->ended) < 0)
-		;
-	fs_write_back(fs);
-	aborts = !dropper_stop(&fs->dropper, DROPPERS_END_S);
-	take_away(fs, aborts);
-	if (aborts && !dropper_stop(&fs->dropper, DROPPERS_END_S))
-		log_err("the kernel still waits for data of a file on '%s', so this process cannot end: "
-			"`umount -f`, or 1 in /sys/fs/fuse/connections/*/abort, ends that", fs->cfg.vfs.place);
-	if (fs->rings)
-		rings_end(fs->rings);
-	vfs_drain(&fs->vfs);
-	nfs_each_lane(fs->vfs.cl, fs_lane_detach, fs);
-	vfs_stop(&fs->vfs);
-	fs_solo_say_rest(fs, UINT64_MAX);
 }
 
 void fs_free(struct fs *fs)

@@ -80,7 +80,7 @@ static int all_read(struct fs *fs, int *fd)
 		*fd = -1;
 	if (*fd < 0 && atomic_load(&fs->write_back.synced))
 		return 1;
-	return fs_is_gone(fs) ? -ECONNABORTED : rc < 0 ? rc : 0;
+	return fs_is_gone(fs) || fs_is_aborted(fs) ? -ECONNABORTED : rc < 0 ? rc : 0;
 }
 
 int fs_write_back_wait(struct fs *fs, int fd)
@@ -185,12 +185,13 @@ static int write_back_all(struct fs *fs)
 
 void fs_write_back(struct fs *fs)
 {
-	int rc;
+	int rc = 0;
 
-	if (!fs->cfg.write_back || fs_is_gone(fs))
-		return;
 	atomic_store(&fs->write_back.ends, true);
-	rc = write_back_all(fs);
+	if (fs->cfg.write_back && !fs_is_gone(fs) && !fs_is_aborted(fs))
+		rc = write_back_all(fs);
+	if (fs_is_aborted(fs))
+		rc = -ECONNABORTED;
 	if (rc)
 		say_not_sent(fs, rc);
 }

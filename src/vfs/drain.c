@@ -22,9 +22,9 @@ static bool drain_any_up(const struct vfs *vfs)
 
 bool drain_is_silent(const struct drain *d, const struct vfs *vfs)
 {
-	uint64_t now = mono_ns();
+	uint64_t now = mono_ns(), end_by = atomic_load(&vfs->end_by_ns);
 
-	return now - d->up_ns >= DRAIN_DOWN_NS ||
+	return (end_by && now >= end_by) || now - d->up_ns >= DRAIN_DOWN_NS ||
 	       now - d->heard_ns >= (uint64_t)vfs->cl->cfg.timeo_ms * 1000000 + DRAIN_UP_NS;
 }
 

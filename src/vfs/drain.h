@@ -2,7 +2,7 @@
 /*
  * The end of a mount waits for what is held, as long as the server is there. The server counts as
  * gone when no lane has had a connection for some seconds, or when nothing has come from it for
- * timeo and a minute. Not a lane's thread.
+ * timeo and a minute; or when the mount has no more time (vfs.end_by_ns). Not a lane's thread.
  */
 #pragma once
 

@@ -133,6 +133,7 @@ struct vfs {
 	unsigned nlanes;
 	struct inode_table inodes;
 	struct behind_pool behind;
+	_Atomic uint64_t end_by_ns;     /* the end of the mount waits no longer for the server; 0: as drain.h says */
 	struct vfs_ahead ahead;
 	struct vfs_offloads offloads;
 	_Atomic bool long_name_said;    /* dirstream.c: a listing has lost a name */

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "ctl/unmount.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int by_fusermount(const char *mountpoint)
+{
+	pid_t child = fork();
+	int wstatus;
+
+	if (child < 0)
+		return -errno;
+	if (child == 0) {
+		execlp("fusermount3", "fusermount3", "-u", "-q", "-z", "--", mountpoint, (char *)NULL);
+		_exit(127);
+	}
+	if (TEMP_FAILURE_RETRY(waitpid(child, &wstatus, 0)) < 0)
+		return -errno;
+	return WIFEXITED(wstatus) && WEXITSTATUS(wstatus) == 0 ? 0 : -EPERM;
+}
+
+/* The mount that a descriptor is in; -1: unknown. The daemon is not asked. */
+static int mount_of(int fd)
+{
+	struct statx st = { 0 };
+
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &st) < 0 ||
+	    !(st.stx_mask & STATX_MNT_ID))
+		return -1;
+	return (int)st.stx_mnt_id;
+}
+
+/*
+ * The owner of a directory above the mount point may rename it at any time, and replace it by a
+ * symbolic link. So a mount is found by its identity, and what a name leads to is compared
+ * with that. Nobody can replace what is open.
+ */
+int ctl_mount_open(const struct ctl_mount *m, int flags)
+{
+	char *there = ctl_where_now(m);
+	int fd, rc;
+
+	if (!there)
+		return -ENOENT;
+	fd = open(there, flags | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	rc = fd < 0 ? -errno : 0;
+	free(there);
+	if (rc)
+		return rc;
+	if (mount_of(fd) == m->id)
+		return fd;
+	close(fd);
+	return -EBUSY;
+}
+
+static int by_identity(const struct ctl_mount *m, bool aborts)
+{
+	int fd = ctl_mount_open(m, O_PATH), rc;
+	char path[64];
+
+	if (fd < 0)
+		return fd;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	/* MNT_FORCE aborts the connection, and unmounts only what nobody uses. */
+	if (aborts && umount2(path, MNT_FORCE) == 0)
+		rc = 0;
+	else
+		rc = umount2(path, MNT_DETACH) < 0 ? -errno : 0;
+	close(fd);
+	return rc;
+}
+
+/* The user who has mounted may, where the kernel's files on connections are mounted. */
+static void abort_connection(const struct ctl_mount *m)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/fs/fuse/connections/%u/abort", minor(m->dev));
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	(void)!write(fd, "1", 1);       /* if it refuses, the unmount waits */
+	close(fd);
+}
+
+/* fusermount3 looks whether a mount of this user's is there, and then takes away the topmost one,
+ * whose ever it is. */
+int ctl_unmount(const struct ctl_mount *m, const char *mountpoint, bool aborts)
+{
+	int fd;
+
+	if (geteuid() == 0)
+		return m ? by_identity(m, aborts) : -ENOENT;
+	fd = m ? ctl_mount_open(m, O_PATH) : -EACCES;
+	if (aborts && m)
+		abort_connection(m);
+	if (fd == -ENOENT || fd == -EBUSY)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return by_fusermount(mountpoint);
+}
