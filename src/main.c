@@ -160,6 +160,11 @@ static void on_program(const struct rings_now *now, void *arg)
 	l->look(&p, l->to);
 }
 
+static void on_abort(void *mount)
+{
+	fs_abort(((struct mount *)mount)->fs);
+}
+
 static void each_program(void (*look)(const struct ctl_program *p, void *to), void *to, const void *arg)
 {
 	const struct mount *m = arg;
@@ -193,6 +198,7 @@ static void prepare_control(struct mount *m)
 		.make_path = nfs_plan_path,
 		.chosen = chosen,
 		.each_program = each_program,
+		.abort = on_abort,
 		.put_stats = put_stats,
 		.arg = m,
 		.make_socket = unmounter_control,

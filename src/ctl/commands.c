@@ -359,10 +359,22 @@ static void command_info(struct ctl_client *c, const struct ctl_request *q)
 	ctl_reply(c, o);
 }
 
+/* ---- abort ---- */
+
+/* The answer leaves first: the end of the mount ends this thread. */
+static void command_abort(struct ctl_client *c, const struct ctl_request *q)
+{
+	const struct ctl_config cfg = c->ctl->cfg;
+
+	log_warn("control: uid %u aborts the mount", c->uid);
+	ctl_reply(c, ctl_reply_new(c->ctl));
+	cfg.abort(cfg.arg);
+}
+
 static void (*const commands[CTL_COMMANDS])(struct ctl_client *c, const struct ctl_request *q) = {
 	[CTL_PATHS] = show_paths, [CTL_ADD] = add_path, [CTL_REMOVE] = remove_path,
 	[CTL_POLICY] = set_policy, [CTL_RECONNECT] = command_reconnect, [CTL_STATS] = command_stats,
-	[CTL_RINGS] = command_rings, [CTL_INFO] = command_info,
+	[CTL_RINGS] = command_rings, [CTL_INFO] = command_info, [CTL_ABORT] = command_abort,
 };
 
 void ctl_command(struct ctl_client *c, const struct ctl_request *q)

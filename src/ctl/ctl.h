@@ -64,9 +64,11 @@ struct ctl_config {
 	struct nfs_chosen (*chosen)(const void *arg);
 	/* Any thread: look(p, to) for each program that has rings (src/ring). NULL: there are none. */
 	void (*each_program)(void (*look)(const struct ctl_program *p, void *to), void *to, const void *arg);
+	/* Any thread: the mount ends at once (fs_abort()). */
+	void (*abort)(void *arg);
 	/* Any thread. */
 	void (*put_stats)(const struct stats_out *out, const void *arg);
-	const void *arg;
+	void *arg;
 	/* Main thread: the socket is made, and its file removed, by a process that still may.
 	 * make_socket: a descriptor, or -errno with eb set. NULL: this process does both. */
 	int (*make_socket)(struct errbuf *eb);

@@ -48,6 +48,8 @@ static const struct verb {
 	{ "info", NULL, false, 0, "", "show what the mount has come to: version, connections, sizes" },
 	{ "stats", NULL, false, 0, "", "show all counters" },
 	{ "rings", NULL, false, 0, "", "show the programs that read and write past the kernel" },
+	{ "abort", NULL, false, 0, "", "end the mount at once, also if the server or the daemon is dead: programs\n"
+	  "                that use it get errors, and what the server has not taken is lost" },
 	{ "top", NULL, false, BIT(INTERVAL) | BIT(COUNT), " [--interval SECONDS] [--count N]",
 	  "show rates of calls and bytes, repeatedly" },
 };
@@ -237,7 +239,7 @@ static void print_reply(const struct args *a, struct json_object *reply)
 static int ctl_main_ask(const struct args *a, const struct ctl_peer *p, struct errbuf *eb)
 {
 	struct json_object *request = make_request(a), *reply = NULL;
-	int status = ctl_ask(p, request, &reply, eb);
+	int status = (strcmp(a->verb->name, "abort") == 0 ? ctl_abort : ctl_ask)(p, request, &reply, eb);
 
 	if (a->given & BIT(JSON) && status != CTL_GONE) {
 		ctl_put(stdout, json_object_to_json_string_ext(reply, JSON_C_TO_STRING_PLAIN |

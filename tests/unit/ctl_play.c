@@ -52,9 +52,15 @@ static struct nfs_chosen play_chosen(const void *arg)
 	};
 }
 
+static void play_abort(void *arg)
+{
+	cr_assert_eq(arg, &client);
+	ctl_play.aborts++;
+}
+
 const struct ctl_config ctl_play_config = {
 	.client = &client, .mountpoint = "/mnt/a", .source = "server:/x", .make_path = make_path,
-	.put_stats = put_stats, .chosen = play_chosen, .arg = &client,
+	.put_stats = put_stats, .chosen = play_chosen, .arg = &client, .abort = play_abort,
 };
 
 void ctl_play_start(void)

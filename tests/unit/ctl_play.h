@@ -18,6 +18,7 @@ extern struct ctl_play {
 	char sockets[64], socket[72];   /* the daemon's directory in it, and the socket */
 	struct ctl *ctl;                /* the daemon; ctl_play_end() frees it. NULL: there is none */
 	unsigned stat_lines;            /* so many lines of statistics more */
+	_Atomic unsigned aborts;        /* how often a client has aborted the mount */
 	struct errbuf eb;
 } ctl_play;
 extern const struct ctl_config ctl_play_config;

@@ -81,6 +81,21 @@ Test(ctl_server, policy_is_shown_and_set)
 
 /* ---- add-path ---- */
 
+Test(ctl_server, abort_is_answered)
+{
+	struct json_object *o;
+
+	expect_error("{\"command\":\"abort\",\"force\":true}", "force");
+	cr_assert_eq(ctl_play.aborts, 0);
+	o = ask("{\"command\":\"abort\"}");
+	cr_assert_str_eq(text_in(o, "mountpoint"), "/mnt/a");
+	json_object_put(o);
+	/* The answer leaves first. */
+	for (unsigned i = 0; i < 1000 && !ctl_play.aborts; i++)
+		usleep(10000);
+	cr_assert_eq(ctl_play.aborts, 1);
+}
+
 Test(ctl_server, add_waits_and_others_do_not)
 {
 	int fd = dial();
