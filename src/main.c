@@ -28,9 +28,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 #include "base/log.h"
 #include "ctl/ctl.h"
+#include "ctl/unmount.h"
 #include "daemon.h"
 #include "fuse/fs.h"
 #include "landlock.h"
@@ -376,10 +378,35 @@ static void end_server(struct mount *m)
 	pthread_join(m->server.thread, NULL);
 }
 
+/* A mount of ours whose daemon has ended is in the way. It is good for nothing, and this user's. The kernel
+ * may know the root's attributes still, so that stat() succeeds. */
+static bool remove_dead(const char *mountpoint)
+{
+	struct ctl_mount dead;
+	struct statfs st;
+
+	if (ctl_where_find(mountpoint, &dead) || !dead.ours || (geteuid() && dead.owner != geteuid()))
+		return false;
+	if (statfs(mountpoint, &st) == 0 || errno != ENOTCONN || ctl_unmount(&dead, mountpoint, false))
+		return false;
+	log_warn("the mount on '%s' had no daemon any more: it was unmounted, to be replaced", mountpoint);
+	return true;
+}
+
+static int check_mountpoint(struct mount *m)
+{
+	int rc;
+
+	do {
+		rc = fs_check_mountpoint(m->opt.mountpoint, &m->eb);
+	} while ((rc == -ENOTCONN || rc == -EBUSY) && remove_dead(m->opt.mountpoint));
+	return rc;
+}
+
 /* The signal thread must run already, because the mount point may not answer. */
 static int check_and_run(struct mount *m)
 {
-	int rc = fs_check_mountpoint(m->opt.mountpoint, &m->eb);
+	int rc = check_mountpoint(m);
 
 	/* From here on the server is heard. */
 	m->bound = drop_here(m);
