@@ -12,7 +12,9 @@ has_gateway
 waits=${BIN%/src/*}/tests/vm-clients/waits
 [[ -x $waits ]] || skip "no $waits: make clients"
 other=$TMPDIR/other PROGRAM='' other_daemon=''
-trap 'end_all; for p in $PROGRAM $other_daemon; do kill -KILL "$p" 2>/dev/null; done; vm-root umount -l "$other" 2>/dev/null' EXIT
+trap 'end_all; [[ ! $PROGRAM ]] || kill -KILL "$PROGRAM" 2>/dev/null
+	[[ ! $other_daemon ]] || kill -KILL "$other_daemon" 2>/dev/null
+	vm-root umount -l "$other" 2>/dev/null' EXIT
 fabric=()
 [[ ${HOST_GATEWAY:-} || $MOUNT_OPTIONS == *fabric=iwarp* ]] && fabric=(--fabric iwarp)
 readonly port=20121 limit=5000 silences=(silent silent gone)
