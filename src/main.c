@@ -7,7 +7,7 @@
  *   priv.c  landlock.c  sandbox.c  unmounter.c   privileges, before the mount and after
  *   nfs/client.c           connections, session, export
  *   fuse/                  the FUSE side; runs until it is unmounted
- *   ctl/                   control while it runs; the command ctl
+ *   main_control.c  ctl/   control while it runs; the command ctl
  *
  * Threads: the main thread gives up its privileges, lets another process mount, waits for the
  * end of the mount, and tears down. What talks to the server is set up, and in the end taken
@@ -20,7 +20,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <libgen.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -36,75 +35,14 @@
 #include "daemon.h"
 #include "fuse/fs.h"
 #include "landlock.h"
+#include "main_impl.h"
 #include "nfs/nfs.h"
 #include "options.h"
 #include "priv.h"
 #include "sandbox.h"
 #include "setup.h"
-#include "signals.h"
 #include "statfile.h"
 #include "unmounter.h"
-
-/* The server thread: set_up(), and in the end nfs_client_free(). */
-struct server {
-	pthread_t thread;
-	bool started;
-	sem_t is_up, may_end;
-	int rc;                 /* set_up()'s */
-};
-
-struct mount {
-	struct server server;
-	struct options opt;
-	struct nfs_config cfg;
-	struct nfs_client *client;
-	struct fs *fs;
-	struct ctl *ctl;        /* NULL: the mount cannot be controlled */
-	struct signals signals;
-	uint64_t keep;          /* capabilities that are kept */
-	int stats_dir;          /* the directory of stats=, or -1 */
-	int bound;              /* bind_files() of the main thread */
-	struct errbuf eb;       /* why it failed */
-};
-
-/* ---- statistics ---- */
-
-/* After the counters come values of this moment. heap_bytes are the bytes in use; the
- * allocator may keep more of the system's memory. */
-static void put_stats(const struct stats_out *out, const void *arg)
-{
-	const struct mount *m = arg;
-	const struct stats *all[NFS_LANES_MAX + 1];
-	struct mallinfo2 heap = mallinfo2();
-
-	for (unsigned i = 0; i < m->client->nlanes; i++)
-		all[i] = &m->client->lanes[i].stats;
-	all[m->client->nlanes] = &m->client->arena.more.stats;
-	stats_put_all(out, all, m->client->nlanes + 1);
-	nfs_put_calls(out, m->client);
-	ctl_put_paths(out, m->client);
-	stats_put(out, fs_inode_count(m->fs), "now.inodes");
-	stats_put(out, fs_held_bytes(m->fs), "now.held_bytes");
-	stats_put(out, heap.uordblks + heap.hblkhd, "now.heap_bytes");
-}
-
-static void print_line(void *to, const char *name, uint64_t value)
-{
-	fprintf(to, "%s %" PRIu64 "\n", name, value);
-}
-
-static void print_stats(FILE *f, const void *arg)
-{
-	put_stats(&(struct stats_out){ print_line, f }, arg);
-}
-
-static void write_stats(void *mount)
-{
-	const struct mount *m = mount;
-
-	if (m->opt.stats)
-		statfile_write(m->opt.stats, print_stats, m);
-}
 
 /* libfuse allocates its object for each request, with calloc(), which takes none of what a
  * thread has cached. Pieces up to this size are kept as they are when they are freed, and not
@@ -143,81 +81,6 @@ static int prepare_fs(struct mount *m, struct errbuf *eb)
 	};
 
 	return fs_new(&cfg, m->client, &m->fs, eb);
-}
-
-struct program_look {
-	void (*look)(const struct ctl_program *p, void *to);
-	void *to;
-};
-
-static void on_program(const struct rings_now *now, void *arg)
-{
-	const struct program_look *l = arg;
-	const struct ctl_program p = {
-		.pid = now->pid, .uid = now->uid, .rings = now->rings, .files = now->files, .memory_bytes = now->bytes,
-		.reads = now->reads, .read_bytes = now->read_bytes, .writes = now->writes,
-		.written_bytes = now->written_bytes,
-	};
-
-	l->look(&p, l->to);
-}
-
-static void on_abort(void *mount)
-{
-	fs_abort(((struct mount *)mount)->fs);
-}
-
-static void each_program(void (*look)(const struct ctl_program *p, void *to), void *to, const void *arg)
-{
-	const struct mount *m = arg;
-
-	fs_each_program(m->fs, on_program, &(struct program_look){ look, to });
-}
-
-static struct nfs_chosen chosen(const void *arg)
-{
-	const struct mount *m = arg;
-
-	return setup_chosen(m->client, &m->opt);
-}
-
-static void say_chosen(const struct mount *m)
-{
-	struct nfs_chosen c = chosen(m);
-	char text[NFS_CHOSEN_TEXT];
-
-	log_info("'%s' is mounted on '%s': %s", m->opt.source, m->opt.mountpoint, nfs_chosen_text(&c, text));
-}
-
-/* Runs on the server thread, because what the command thread starts talks to the server. The
- * mount is worth more than its control. */
-static void prepare_control(struct mount *m)
-{
-	const struct ctl_config cfg = {
-		.client = m->client,
-		.mountpoint = m->opt.mountpoint,
-		.source = m->opt.source,
-		.make_path = nfs_plan_path,
-		.chosen = chosen,
-		.each_program = each_program,
-		.abort = on_abort,
-		.put_stats = put_stats,
-		.arg = m,
-		.make_socket = unmounter_control,
-		.remove_socket = unmounter_control_end,
-	};
-	struct errbuf eb;
-
-	if (ctl_new(&cfg, &m->ctl, &eb))
-		log_warn("this mount cannot be controlled: %s", eb.text);
-}
-
-static void start_control(struct mount *m)
-{
-	struct errbuf eb;
-
-	if (m->ctl && ctl_listen(m->ctl, &eb))
-		log_warn("the mount on '%s' cannot be controlled: %s", m->opt.mountpoint, eb.text);
 }
 
 static void start_rings(struct mount *m)
@@ -293,7 +156,7 @@ static void on_stop(void *mount)
 }
 
 static const struct signals_ops signals_ops = {
-	.begin = on_begin, .given_up = on_given_up, .stop = on_stop, .stats = write_stats,
+	.begin = on_begin, .given_up = on_given_up, .stop = on_stop, .stats = mount_write_stats,
 };
 
 static int main_run(struct mount *m)
@@ -306,11 +169,11 @@ static int main_run(struct mount *m)
 		fs_wait(m->fs);
 		return EXIT_MOUNT;
 	}
-	start_control(m);
+	mount_start_control(m);
 	start_rings(m);
 	enter_sandbox();
 	if (log_get_level() >= LOG_LVL_INFO)
-		say_chosen(m);
+		mount_say_chosen(m);
 	/* If nobody waits for the result any more, nobody wants the mount. */
 	if (daemon_report(0))
 		fs_stop(m->fs);
@@ -318,12 +181,12 @@ static int main_run(struct mount *m)
 	 * always. */
 	if (log_get_level() < LOG_LVL_INFO) {
 		log_set_level(LOG_LVL_INFO);
-		say_chosen(m);
+		mount_say_chosen(m);
 	}
 	if (m->bound)
 		say_not_bound(m->bound);
 	fs_wait(m->fs);
-	write_stats(m);
+	mount_write_stats(m);
 	return 0;
 }
 
@@ -337,7 +200,7 @@ static int set_up(struct mount *m)
 	if (!rc && !m->opt.fake)
 		rc = prepare_fs(m, &m->eb);
 	if (!rc && !m->opt.fake)
-		prepare_control(m);
+		mount_prepare_control(m);
 	return rc;
 }
 
