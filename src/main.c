@@ -8,6 +8,7 @@
  *   nfs/client.c           connections, session, export
  *   fuse/                  the FUSE side; runs until it is unmounted
  *   main_control.c  ctl/   control while it runs; the command ctl
+ *   doctor/                the command doctor: what stands in the way of a mount
  *
  * Threads: the main thread gives up its privileges, lets another process mount, waits for the
  * end of the mount, and tears down. What talks to the server is set up, and in the end taken
@@ -33,6 +34,7 @@
 #include "ctl/ctl.h"
 #include "ctl/unmount.h"
 #include "daemon.h"
+#include "doctor_args.h"
 #include "fuse/fs.h"
 #include "landlock.h"
 #include "main_impl.h"
@@ -350,6 +352,8 @@ int main(int argc, char **argv)
 	/* The source of a mount has a ':'. */
 	if (argc > 1 && strcmp(argv[1], "ctl") == 0)
 		return ctl_main(argc - 1, argv + 1);
+	if (argc > 1 && strcmp(argv[1], "doctor") == 0)
+		return doctor_args_main(argc - 1, argv + 1);
 	tune_heap();
 	if (options_parse(&m.opt, argc, argv, &eb)) {
 		log_err("%s", eb.text);

@@ -93,9 +93,10 @@ struct nfs_chosen setup_chosen(struct nfs_client *cl, const struct options *o)
 	struct nfs_chosen c = nfs_chosen_of(cl);
 
 	c.readahead = vfs.readahead;
+	/* About so much, in MiB: a part of the buffers is for messages. */
 	if (vfs.write_behind)
-		c.write_behind = cl->cfg.room +
-				 cl->nlanes * (uint64_t)arena_bytes(&cl->cfg.buffers) / 100 * vfs.write_behind;
+		c.write_behind = ((cl->cfg.room + cl->nlanes * (uint64_t)arena_bytes(&cl->cfg.buffers) / 100 *
+						  vfs.write_behind) >> 20) << 20;
 	return c;
 }
 

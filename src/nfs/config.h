@@ -55,6 +55,9 @@ struct nfs_config {
 	size_t path_locks;              /* bytes of locked memory that a path's connections take; 0:
 					 * there is no limit */
 	size_t locks_left;              /* ... that are left for further paths than these */
+	size_t locks_limit;             /* how many bytes this process may lock; SIZE_MAX: any number */
+	size_t locks_wanted;            /* ... and how many would be good; fewer lanes or buffers are
+					 * planned if that is more. 0: the fabric locks none */
 	const struct rr_memreg *memreg; /* how memory is registered; NULL: pool */
 	uint32_t rsize, wsize;          /* wanted; the server may lower them */
 	uint64_t (*clock)(void);        /* the lanes'; NULL: mono_ns */

@@ -159,7 +159,7 @@ static void lower_sizes(struct nfs_config *cfg, const struct nfs_plan_in *in, si
 int plan_memory(struct nfs_config *cfg, const struct nfs_plan_in *in, struct errbuf *eb)
 {
 	/* iWARP in user space pins nothing. */
-	size_t limit = cfg->paths[0].fabric == &fabric_iwarp ? SIZE_MAX : memlock_limit(), need = 0;
+	size_t limit = cfg->paths[0].fabric == &fabric_iwarp ? SIZE_MAX : memlock_limit(), need = 0, wanted;
 	size_t again = call_bytes(cfg, in, in->request_max);
 	size_t again_all = call_bytes(cfg, in, plan_memory_longest(cfg));
 	size_t planned = limit == SIZE_MAX ? limit : limit > again ? limit - again : 0;
@@ -172,6 +172,9 @@ int plan_memory(struct nfs_config *cfg, const struct nfs_plan_in *in, struct err
 	rc = arena_plan(&full, &credits, in->lanes, SIZE_MAX, 0, &need);
 	if (rc)
 		return err_set(eb, rc, "cannot plan the buffers: %s", strerror(-rc));
+	wanted = (arena_bytes(&full) + connection_bytes(cfg, in->credits)) * in->lanes * times + again_all;
+	cfg->locks_limit = limit;
+	cfg->locks_wanted = cfg->paths[0].fabric == &fabric_iwarp ? 0 : wanted;
 	for (cfg->lanes = in->lanes; ; cfg->lanes--) {
 		rc = plan_lanes(cfg, in->credits, limit == SIZE_MAX ? limit : planned / times, &need);
 		if (rc == 0)
@@ -189,8 +192,7 @@ int plan_memory(struct nfs_config *cfg, const struct nfs_plan_in *in, struct err
 		log_warn("RLIMIT_MEMLOCK is %zu KiB: using %u of %u connections on each path with %zu KiB "
 			 "of buffers each%s; 'ulimit -l %zu' would allow all of them",
 			 limit / 1024, cfg->lanes, in->lanes, arena_bytes(&cfg->buffers) / 1024, sizes,
-			 ((arena_bytes(&full) + connection_bytes(cfg, in->credits)) * in->lanes * times +
-			  again_all) / 1024 + 1);
+			 wanted / 1024 + 1);
 	divide_rest(cfg, in, limit, times);
 	return 0;
 }

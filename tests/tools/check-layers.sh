@@ -7,6 +7,7 @@
 #
 #     fuse -> ring -> vfs -> nfs -> rpc -> rpcrdma -> fabric -> base
 #      lib -^         ctl -^      ^- gateway
+#                  doctor -^
 #
 # A layer includes headers of its own and of layers to its right, and lib those of ring alone. Generated and
 # hand-written XDR (xdr/) belongs to what speaks protocols: nfs, gateway, rpc, rpcrdma.
@@ -22,17 +23,18 @@ set -u
 # shellcheck source-path=SCRIPTDIR source=results.sh
 . "$(dirname "$0")/results.sh"
 
-layers="fuse ring vfs nfs rpc rpcrdma fabric base, lib ring, ctl nfs ..., gateway rpc ..."
+layers="fuse ring vfs nfs rpc rpcrdma fabric base, lib ring, ctl nfs ..., doctor ctl nfs ..., gateway rpc ..."
 top=${1:-${srcdir:-.}}
 
 # Prints the lines of files below $1/src that break the rule.
 violations() # TOP
 {
 	right=
-	for layer in base fabric rpcrdma rpc gateway nfs ctl vfs ring lib fuse; do
+	for layer in base fabric rpcrdma rpc gateway nfs ctl doctor vfs ring lib fuse; do
 		allowed="$right $layer"
 		[ "$layer" != lib ] || allowed="ring lib"
-		case $layer in gateway|ctl|lib) ;; *) right=$allowed ;; esac
+		[ "$layer" != doctor ] || allowed="$allowed ctl"
+		case $layer in gateway|ctl|doctor|lib) ;; *) right=$allowed ;; esac
 		[ -d "$1/src/$layer" ] || continue
 		find "$1/src/$layer" -name '*.[ch]' | sort | while read -r file; do
 			awk -v allowed="$allowed" -v layer="$layer" -v file="${file#"$1"/}" -v top="$1" '
@@ -96,7 +98,7 @@ line() # FILE LINE EXPECTED
 	planted "$1: $2" "$found" "${3:+$1:1: $3}"
 }
 
-echo "1..35"
+echo "1..38"
 result "layers ($layers) include to the right only" "$(violations "$top")"
 result "every source file has an SPDX line" "$(unlicensed "$top")"
 result "below src/fuse nobody knows FUSE" "$(speaks_of_fuse "$top")"
@@ -133,6 +135,9 @@ line src/ctl/a.c '#include "ring/ring.h"' '"ring/ring.h": ctl may not use ring'
 line src/ctl/a.c '#include "vfs/vfs.h"' '"vfs/vfs.h": ctl may not use vfs'
 line src/fuse/a.c '#include "ctl/ctl.h"' '"ctl/ctl.h": fuse may not use ctl'
 line src/ctl/a.c '#include "nfs/paths.h"' ''
+line src/doctor/a.c '#include "ctl/client.h"' ''
+line src/doctor/a.c '#include "vfs/vfs.h"' '"vfs/vfs.h": doctor may not use vfs'
+line src/ctl/a.c '#include "doctor/doctor.h"' '"doctor/doctor.h": ctl may not use doctor'
 line src/fuse/a.c '#include "base/list.h"' ''
 line src/nfs/nfs3/a.c '#include "nfs3.h"' ''
 

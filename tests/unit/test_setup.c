@@ -624,6 +624,8 @@ Test(setup, no_limit)
 	cr_expect_eq(cfg.lanes, 16);
 	cr_expect_eq(cfg.credits, 64);
 	cr_expect_eq(cfg.buffers.n[ARENA_BIG], 16);
+	cr_expect_eq(cfg.locks_limit, SIZE_MAX);
+	cr_expect_eq(cfg.locks_wanted, 0);
 }
 
 /* What the plan leaves is for growing, in extents of 16 MiB, and for further paths. */
@@ -650,6 +652,8 @@ Test(setup, what_the_limit_leaves)
 	left_over(POOL "2", TWO_LANES + A_PATH + 1 * A_PATH + EXTENTS, 1, 1);
 	left_over(POOL "2", TWO_LANES + A_PATH + EXTENTS, 0, EXTENTS / A_PATH);
 	left_over(POOL "2", TWO_LANES + A_PATH, 0, 0);
+	cr_expect_eq(cfg.locks_limit, (TWO_LANES + A_PATH) * 1024);
+	cr_expect_eq(cfg.locks_wanted, cfg.locks_limit);
 	left_over(POOL "2", 8192, 0, 0);
 }
 
