@@ -28,14 +28,20 @@ static bool may_lock_all(void)
 	       (d[0].effective & (1u << CAP_IPC_LOCK));
 }
 
-/* How many bytes may be pinned; SIZE_MAX: there is no limit. */
+/* How many bytes may be pinned; SIZE_MAX: there is no limit. The hard limit is what the administrator allows,
+ * and the soft one may be lower only because most programs lock nothing. */
 static size_t memlock_limit(void)
 {
 	struct rlimit r;
+	rlim_t soft;
 
 	if (may_lock_all() || getrlimit(RLIMIT_MEMLOCK, &r) < 0 || r.rlim_cur == RLIM_INFINITY)
 		return SIZE_MAX;
-	return r.rlim_cur;
+	soft = r.rlim_cur;
+	r.rlim_cur = r.rlim_max;
+	if (soft < r.rlim_max && setrlimit(RLIMIT_MEMLOCK, &r) < 0)
+		return soft;
+	return r.rlim_max == RLIM_INFINITY ? SIZE_MAX : r.rlim_max;
 }
 
 /* How often a buffer may be registered at once. Each time counts. Without windows auto becomes

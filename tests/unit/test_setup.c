@@ -436,7 +436,8 @@ Test(setup, the_fabric)
 
 /* ---- Memory -------------------------------------------------------------------- */
 
-static rlim_t memlock;
+static rlim_t memlock, memlock_hard;    /* hard 0: the same */
+static bool memlock_stays;               /* it cannot be raised */
 
 /* In place of the C library's: not everybody who runs tests may raise the limit. */
 int getrlimit(__rlimit_resource_t which, struct rlimit *out)
@@ -444,8 +445,19 @@ int getrlimit(__rlimit_resource_t which, struct rlimit *out)
 	long rc = syscall(SYS_prlimit64, 0, which, NULL, out);
 
 	if (which == RLIMIT_MEMLOCK && memlock)
-		out->rlim_cur = out->rlim_max = memlock;
+		*out = (struct rlimit){ memlock, memlock_hard ? memlock_hard : memlock };
 	return (int)rc;
+}
+
+int setrlimit(__rlimit_resource_t which, const struct rlimit *r)
+{
+	if (which != RLIMIT_MEMLOCK || !memlock)
+		return (int)syscall(SYS_prlimit64, 0, which, r, NULL);
+	cr_expect_eq(r->rlim_max, memlock_hard, "the hard limit is not ours");
+	if (memlock_stays)
+		return -1;
+	memlock = r->rlim_cur;
+	return 0;
 }
 
 /* As an ordinary user with that limit. */
@@ -626,6 +638,23 @@ Test(setup, no_limit)
 	cr_expect_eq(cfg.buffers.n[ARENA_BIG], 16);
 	cr_expect_eq(cfg.locks_limit, SIZE_MAX);
 	cr_expect_eq(cfg.locks_wanted, 0);
+}
+
+/* A soft limit below the hard one is raised. */
+Test(setup, soft_limit)
+{
+	limit_kib(64);
+	memlock_hard = (rlim_t)65536 * 1024;
+	memlock_stays = true;
+	cr_expect_eq(set_up("10.0.0.1:/e", POOL "2"), -ENOMEM);
+	memlock_stays = false;
+	cr_assert_eq(set_up("10.0.0.1:/e", POOL "2"), 0, "%s", eb.text);
+	cr_expect_eq(cfg.locks_limit, memlock_hard);
+	cr_expect_eq(cfg.lanes, 2);
+	limit_kib(64);
+	memlock_hard = RLIM_INFINITY;
+	cr_assert_eq(set_up("10.0.0.1:/e", POOL "2"), 0, "%s", eb.text);
+	cr_expect_eq(cfg.locks_limit, SIZE_MAX);
 }
 
 /* What the plan leaves is for growing, in extents of 16 MiB, and for further paths. */
