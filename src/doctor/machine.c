@@ -196,7 +196,7 @@ void doctor_memory(struct doctor *d)
 		doctor_note(d, DOCTOR_IN_THE_WAY, "locked memory", remedy, "%s", eb.text);
 	else if (cfg.locks_wanted > cfg.locks_limit)
 		doctor_note(d, DOCTOR_COSTS, "locked memory", remedy, "%s (RLIMIT_MEMLOCK), and a good mount locks %zu KiB: "
-			    "there will be %u of %u connections on each path, and smaller buffers",
+			    "there will be %u of %u connections on each path, with fewer buffers",
 			    machine_limit(cfg.locks_limit, limit), want, cfg.lanes, d->cfg->lanes);
 	else
 		doctor_note(d, DOCTOR_GOOD, "locked memory", "", "%s, and the mount locks up to %zu KiB",

@@ -21,7 +21,7 @@
 #define CALLS 20u
 #define CALL_MS 10000u
 /* Fewer calls than that at once hold a mount back. */
-#define SLOTS_LEAST 32u
+#define SLOTS_LEAST 16u
 #define SKEW_S 2
 #define NS_PER_US 1000.0
 /* All that a client of ours sends inline. */
@@ -96,8 +96,8 @@ static void server_ports(struct doctor *d, const struct sockaddr_storage *server
 			    "speak iWARP", at);
 	else if (p.nfs_port && (p.nfs3 || p.nfs4))
 		doctor_note(d, mark, "RDMA port", TELL_KNFSD, "the server answers NFS over TCP (port 2049, version%s%s%s), "
-			    "but nothing listens for RDMA at %s", p.nfs3 && p.nfs4 ? "s" : "", p.nfs3 ? " 3" : "",
-			    p.nfs4 ? p.nfs3 ? " and 4" : " 4" : "", at);
+			    "but nothing listens for %s at %s", p.nfs3 && p.nfs4 ? "s" : "", p.nfs3 ? " 3" : "",
+			    p.nfs4 ? p.nfs3 ? " and 4" : " 4" : "", d->iwarp ? "RDMA by iWARP" : "RDMA", at);
 	else if (p.rdma_port)
 		doctor_note(d, mark, "RDMA port", "fabric=iwarp, if that is iWARP in software (siw, nfsrdma-gateway)",
 			    "%s accepts TCP, so iWARP may be there, and the RDMA device does not get a connection", at);
@@ -162,7 +162,7 @@ static void server_sizes(struct doctor *d, const struct nfs_config *cfg)
 	else
 		doctor_note(d, DOCTOR_GOOD, "sizes", "", "rsize %u, wsize %u", c->rsize, c->wsize);
 	if (c->slots && c->slots < SLOTS_LEAST)
-		doctor_note(d, DOCTOR_COSTS, "session", "more threads or memory for the server's sessions", "the server has "
+		doctor_note(d, DOCTOR_COSTS, "session", "more memory at the server, or fewer clients: Linux divides what it keeps for replies", "the server has "
 			    "%u slots for this client: no more calls at once, whatever credits= says", c->slots);
 	else if (c->slots)
 		doctor_note(d, DOCTOR_GOOD, "session", "", "%u slots: so many calls at once", c->slots);

@@ -60,7 +60,7 @@ no_line "RDMA port"
 
 # only TCP; nothing at all
 doctor 2 "$REMOTE" -o "$options,port=20191"
-says "in the way: RDMA port:" "answers NFS over TCP (port 2049, versions 3 and 4), but nothing listens for RDMA at" "20191"
+says "in the way: RDMA port:" "answers NFS over TCP (port 2049, versions 3 and 4), but nothing listens for RDMA by iWARP at" "20191"
 says "remedy:" "rdma=y" "/etc/nfs.conf" nfsdctl "rpc.nfsd --rdma" nfsrdma-gateway
 # Something else is at that port.
 doctor 2 "$REMOTE" -o "$options,port=2049"
