@@ -41,6 +41,7 @@
 #include "nfs/nfs.h"
 #include "options.h"
 #include "priv.h"
+#include "remount.h"
 #include "sandbox.h"
 #include "setup.h"
 #include "statfile.h"
@@ -366,6 +367,8 @@ int main(int argc, char **argv)
 	} else if (m.opt.action == OPT_VERSION) {
 		options_version(stdout);
 		rc = 0;
+	} else if (m.opt.remount) {
+		rc = remount_main(&m.opt);
 	} else {
 		log_set_level(m.opt.debug ? LOG_LVL_DEBUG : m.opt.verbose || m.opt.foreground ?
 			      LOG_LVL_INFO : LOG_LVL_WARN);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What a mount tells of itself, and what the command ctl changes of it (ctl/ctl.h). */
+#include <errno.h>
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdio.h>
 #include "main_impl.h"
+#include "nfs/paths.h"
 #include "setup.h"
 #include "statfile.h"
 #include "unmounter.h"
@@ -66,6 +68,29 @@ static void on_program(const struct rings_now *now, void *arg)
 	l->look(&p, l->to);
 }
 
+static int on_remount(const char *list, void *mount, struct errbuf *eb)
+{
+	struct mount *m = mount;
+	struct options to;
+	struct nfs_config cfg;
+	struct vfs_config vfs;
+	int rc = options_remount(&m->now, list, &to, NULL, eb);
+
+	if (rc)
+		return rc;
+	if (to.writebehind && to.writebehind != m->opt.writebehind)
+		return err_set(eb, -EINVAL, "option writebehind can only be switched off (0) while the mount is there, and on "
+			       "again with the value that it was mounted with (%u)", m->opt.writebehind);
+	vfs = setup_vfs(&to);
+	cfg = setup_times(&to);
+	fs_change(m->fs, &vfs);
+	nfs_client_change(m->client, &cfg);
+	if (to.policy != m->now.policy)
+		nfs_paths_set_policy(m->client, to.policy);
+	m->now = to;
+	return 0;
+}
+
 static void on_abort(void *mount)
 {
 	fs_abort(((struct mount *)mount)->fs);
@@ -82,12 +107,12 @@ static struct nfs_chosen chosen(const void *arg)
 {
 	const struct mount *m = arg;
 
-	return setup_chosen(m->client, &m->opt);
+	return setup_chosen(m->client, &m->now);
 }
 
 void mount_say_chosen(const struct mount *m)
 {
-	struct nfs_chosen c = chosen(m);
+	struct nfs_chosen c = setup_chosen(m->client, &m->opt);
 	char text[NFS_CHOSEN_TEXT];
 
 	log_info("'%s' is mounted on '%s': %s", m->opt.source, m->opt.mountpoint, nfs_chosen_text(&c, text));
@@ -102,6 +127,7 @@ void mount_prepare_control(struct mount *m)
 		.make_path = nfs_plan_path,
 		.chosen = chosen,
 		.each_program = each_program,
+		.remount = on_remount,
 		.abort = on_abort,
 		.put_stats = put_stats,
 		.arg = m,
@@ -110,6 +136,7 @@ void mount_prepare_control(struct mount *m)
 	};
 	struct errbuf eb;
 
+	m->now = m->opt;
 	if (ctl_new(&cfg, &m->ctl, &eb))
 		log_warn("this mount cannot be controlled: %s", eb.text);
 }

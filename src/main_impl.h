@@ -23,7 +23,8 @@ struct server {
 
 struct mount {
 	struct server server;
-	struct options opt;
+	struct options opt;     /* those that it was made with */
+	struct options now;     /* the command thread's: with what remounts have changed; strings are opt's */
 	struct nfs_config cfg;
 	struct nfs_client *client;
 	struct fs *fs;

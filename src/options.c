@@ -133,7 +133,7 @@ static int settle_times(unsigned *min, unsigned def_min, unsigned *max, unsigned
 /* consistency=solo: the default of all four cache times, in seconds. */
 #define SOLO_S 3600
 
-static int settle_caching(struct options *o, struct errbuf *eb)
+int opt_settle_caching(struct options *o, struct errbuf *eb)
 {
 	bool solo = o->consistency == OPT_SOLO;
 	int err;
@@ -191,7 +191,7 @@ static int options_settle(struct options *o, struct errbuf *eb)
 	int err = settle_version(o, eb);
 
 	if (!err)
-		err = settle_caching(o, eb);
+		err = opt_settle_caching(o, eb);
 	if (err)
 		return err;
 	opt_settle_paths(o);
@@ -240,6 +240,18 @@ static int next_option(int argc, char *const *argv)
 	return getopt_long(argc, argv, "-:fdvrwsnVho:t:N:", names, NULL);
 }
 
+/* The argument of an -o, which is kept for a remount. */
+static int take_options(struct options *o, const char *list, struct errbuf *eb)
+{
+	char *all = NULL;
+
+	if (asprintf(&all, "%s%s%s", o->list ? o->list : "", o->list ? "," : "", list) < 0)
+		return opt_no_memory(eb);
+	free(o->list);
+	o->list = all;
+	return opt_take_list(o, list, eb);
+}
+
 /* `word` is the one that the option is in. */
 static int take_letter(struct options *o, int letter, const char *word, struct errbuf *eb)
 {
@@ -265,7 +277,7 @@ static int take_letter(struct options *o, int letter, const char *word, struct e
 		o->action = OPT_HELP;
 		return 0;
 	case 'o':
-		return opt_take_list(o, optarg, eb);
+		return take_options(o, optarg, eb);
 	case ':':
 		return err_set(eb, -EINVAL, "-%c needs an argument; %s", optopt, opt_usage_line);
 	case '?':
@@ -341,6 +353,7 @@ void options_free(struct options *o)
 	free(o->export);
 	free(o->mountpoint);
 	free(o->fuse_opts);
+	free(o->list);
 	for (size_t i = 0; i < opt_rows; i++)
 		if (opt_table[i].kind == STRING && !opt_table[i].same_as && opt_table[i].off)
 			free(*(char **)opt_field(o, &opt_table[i]));

@@ -45,6 +45,8 @@ struct options {
 	bool sloppy;            /* -s: unknown options are ignored */
 	bool verbose;           /* -v: say what is going on */
 	bool debug;             /* -d, -o debug */
+	bool remount;           /* the mount is there, and is to be changed */
+	char *list;             /* what all -o have said, or NULL */
 
 	/* Server and protocol */
 	enum opt_vers vers;
@@ -106,6 +108,14 @@ struct options {
  */
 int options_parse(struct options *o, int argc, char *const *argv, struct errbuf *eb);
 void options_free(struct options *o);
+
+/*
+ * A remount: *to becomes o with what the list of options says, which may only change what can be changed
+ * while the mount is there: what the daemon changes. Of what the kernel changes *to has what the list
+ * says, if *kernel is not NULL, which becomes true if that is another one. 0, or -errno with eb set: what
+ * cannot be changed. *to needs no options_free(): its strings are o's.
+ */
+int options_remount(const struct options *o, const char *list, struct options *to, bool *kernel, struct errbuf *eb);
 
 void options_help(FILE *out);
 void options_version(FILE *out);

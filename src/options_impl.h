@@ -6,6 +6,7 @@
  *   options_store.c   stores one option from -o
  *   options_paths.c   the options that name ends of paths
  *   options_help.c    --help
+ *   options_remount.c what changes while the mount is there
  *   options.c         the command line; what depends on several options
  *
  * A row stores its value at `off`; the type depends on its kind. off 0: nowhere, but `apply` may
@@ -36,6 +37,9 @@ struct choice {
 	const char *refuse;     /* why the word is refused; "": allowed, not listed */
 };
 
+/* Who changes it while the mount is there; nobody, if it is one of those that a mount is made with. */
+enum opt_remount { OPT_BY_NOBODY, OPT_BY_DAEMON, OPT_BY_KERNEL };
+
 struct row;
 typedef int opt_apply(struct options *o, const struct row *r, const char *value, struct errbuf *eb);
 
@@ -52,6 +56,7 @@ struct row {
 	/* STRING: checks and stores the value; UINT, IGNORE: sets further fields. */
 	opt_apply *apply;
 	const char *same_as;    /* this row is another name of the row with that name */
+	enum opt_remount remount;
 };
 
 #define UINT_UNSET UINT_MAX
@@ -93,6 +98,11 @@ char *opt_absolute(const char *path);
 
 /* Functions for rows' `apply`. */
 opt_apply opt_apply_actimeo, opt_apply_group, opt_apply_user, opt_apply_path;
+
+/* ---- options.c ---- */
+
+/* Works out what depends on several options. 0 or -errno with eb set. */
+int opt_settle_caching(struct options *o, struct errbuf *eb);
 
 /* ---- options_paths.c ---- */
 

@@ -69,6 +69,13 @@ int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf 
 	return nfs_plan(cfg, &in, eb);
 }
 
+struct nfs_config setup_times(const struct options *o)
+{
+	return (struct nfs_config){
+		.timeo_ms = o->timeo * 100, .retrans = o->retrans, .soft = o->soft, .heartbeat_ms = o->heartbeat * 1000,
+	};
+}
+
 /* With noac, options_settle() has set the cache times to 0. */
 struct vfs_config setup_vfs(const struct options *o)
 {

@@ -8,6 +8,8 @@
 /* Fills cfg, and makes the plan of it (nfs_plan(), which blocks). cfg points into o, which must
  * outlive it. 0, or -errno with eb set. */
 int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf *eb);
+/* What a remount changes of it, and nothing else. */
+struct nfs_config setup_times(const struct options *o);
 /* What the file system is to do; negative_timeo is the front end's. It points into o, too. */
 struct vfs_config setup_vfs(const struct options *o);
 /* What cl has come to, with what the options make of the file system. */

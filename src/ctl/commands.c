@@ -359,7 +359,21 @@ static void command_info(struct ctl_client *c, const struct ctl_request *q)
 	ctl_reply(c, o);
 }
 
-/* ---- abort ---- */
+/* ---- remount, abort ---- */
+
+static void command_remount(struct ctl_client *c, const struct ctl_request *q)
+{
+	const struct ctl_config *cfg = &c->ctl->cfg;
+	struct errbuf eb = { "" };
+	int rc = cfg->remount(q->options, cfg->arg, &eb);
+
+	if (rc) {
+		ctl_refuse(c, "%s", eb.text[0] ? eb.text : strerror(-rc));
+		return;
+	}
+	log_info("control: uid %u changes options of the mount: %s", c->uid, q->options);
+	ctl_reply(c, ctl_reply_new(c->ctl));
+}
 
 /* The answer leaves first: the end of the mount ends this thread. */
 static void command_abort(struct ctl_client *c, const struct ctl_request *q)
@@ -375,6 +389,7 @@ static void (*const commands[CTL_COMMANDS])(struct ctl_client *c, const struct c
 	[CTL_PATHS] = show_paths, [CTL_ADD] = add_path, [CTL_REMOVE] = remove_path,
 	[CTL_POLICY] = set_policy, [CTL_RECONNECT] = command_reconnect, [CTL_STATS] = command_stats,
 	[CTL_RINGS] = command_rings, [CTL_INFO] = command_info, [CTL_ABORT] = command_abort,
+	[CTL_REMOUNT] = command_remount,
 };
 
 void ctl_command(struct ctl_client *c, const struct ctl_request *q)

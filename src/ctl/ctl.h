@@ -64,6 +64,8 @@ struct ctl_config {
 	struct nfs_chosen (*chosen)(const void *arg);
 	/* Any thread: look(p, to) for each program that has rings (src/ring). NULL: there are none. */
 	void (*each_program)(void (*look)(const struct ctl_program *p, void *to), void *to, const void *arg);
+	/* Command thread: the mount gets what this list of options says. 0, or -errno with eb set. */
+	int (*remount)(const char *options, void *arg, struct errbuf *eb);
 	/* Any thread: the mount ends at once (fs_abort()). */
 	void (*abort)(void *arg);
 	/* Any thread. */

@@ -11,7 +11,7 @@
 static const char *const names[CTL_COMMANDS] = {
 	[CTL_PATHS] = "paths", [CTL_ADD] = "add-path", [CTL_REMOVE] = "remove-path",
 	[CTL_POLICY] = "policy", [CTL_RECONNECT] = "reconnect", [CTL_STATS] = "stats",
-	[CTL_RINGS] = "rings", [CTL_INFO] = "info", [CTL_ABORT] = "abort",
+	[CTL_RINGS] = "rings", [CTL_INFO] = "info", [CTL_ABORT] = "abort", [CTL_REMOUNT] = "remount",
 };
 
 #define BIT(command) (1u << (command))
@@ -19,7 +19,7 @@ static const char *const names[CTL_COMMANDS] = {
 /* The members besides "command": which commands have them, and which cannot do without. */
 static const struct member {
 	const char *name;
-	enum { WORD, PORT, YES } kind;
+	enum { WORD, OPTIONS, PORT, YES } kind;
 	size_t off;
 	unsigned of, needed;
 } members[] = {
@@ -30,6 +30,7 @@ static const struct member {
 	  BIT(CTL_REMOVE) | BIT(CTL_RECONNECT) },
 	{ "force", YES, offsetof(struct ctl_request, force), BIT(CTL_REMOVE), 0 },
 	{ "policy", WORD, offsetof(struct ctl_request, policy), BIT(CTL_POLICY), 0 },
+	{ "options", OPTIONS, offsetof(struct ctl_request, options), BIT(CTL_REMOUNT), BIT(CTL_REMOUNT) },
 };
 
 void ctl_add_text(struct json_object *o, const char *name, const char *text)
@@ -57,15 +58,15 @@ static bool is_plain(const char *text, size_t len)
 	return true;
 }
 
-static int take_word(const char *name, struct json_object *v, char *to, struct errbuf *eb)
+static int take_word(const char *name, struct json_object *v, char *to, size_t room, struct errbuf *eb)
 {
 	const char *text = json_object_get_string(v);
 	size_t len = (size_t)json_object_get_string_len(v);
 
 	if (!json_object_is_type(v, json_type_string) || !len)
 		return err_set(eb, -EINVAL, "\"%s\" must be a string that is not empty", name);
-	if (len >= CTL_WORD_MAX)
-		return err_set(eb, -EINVAL, "\"%s\" is longer than %u bytes", name, CTL_WORD_MAX - 1);
+	if (len >= room)
+		return err_set(eb, -EINVAL, "\"%s\" is longer than %zu bytes", name, room - 1);
 	if (!is_plain(text, len))
 		return err_set(eb, -EINVAL, "\"%s\" has characters other than printable ASCII", name);
 	memcpy(to, text, len + 1);
@@ -80,7 +81,9 @@ static int take_member(const struct member *m, struct json_object *v, struct ctl
 
 	switch (m->kind) {
 	case WORD:
-		return take_word(m->name, v, to, eb);
+		return take_word(m->name, v, to, CTL_WORD_MAX, eb);
+	case OPTIONS:
+		return take_word(m->name, v, to, CTL_OPTIONS_MAX, eb);
 	case PORT:
 		port = json_object_is_type(v, json_type_int) ? json_object_get_int64(v) : 0;
 		if (port < 1 || port > 65535)
@@ -103,7 +106,7 @@ static int take_command(struct json_object *o, struct ctl_request *q, struct err
 
 	if (!json_object_object_get_ex(o, "command", &v))
 		return err_set(eb, -EINVAL, "\"command\" is missing");
-	rc = take_word("command", v, name, eb);
+	rc = take_word("command", v, name, sizeof(name), eb);
 	if (!rc && !command_named(name, &q->command))
 		return err_set(eb, -EINVAL, "there is no command \"%s\"", name);
 	return rc;

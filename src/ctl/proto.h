@@ -8,11 +8,12 @@
 #include "base/log.h"
 
 enum ctl_command {
-	CTL_PATHS, CTL_ADD, CTL_REMOVE, CTL_POLICY, CTL_RECONNECT, CTL_STATS, CTL_RINGS, CTL_INFO, CTL_ABORT,
+	CTL_PATHS, CTL_ADD, CTL_REMOVE, CTL_POLICY, CTL_RECONNECT, CTL_STATS, CTL_RINGS, CTL_INFO, CTL_ABORT, CTL_REMOUNT,
 	CTL_COMMANDS
 };
 
 #define CTL_WORD_MAX 80u
+#define CTL_OPTIONS_MAX 3072u    /* a list of options */
 
 struct ctl_request {
 	enum ctl_command command;
@@ -20,6 +21,7 @@ struct ctl_request {
 	char local[CTL_WORD_MAX];       /* an address or an interface */
 	char path[CTL_WORD_MAX];        /* a number, the server's address, or "all" */
 	char policy[CTL_WORD_MAX];
+	char options[CTL_OPTIONS_MAX];
 	unsigned port;                  /* 0: not given */
 	bool force;
 };

@@ -83,6 +83,9 @@ void fs_each_program(struct fs *fs, void (*look)(const struct rings_now *now, vo
  * is gone, and FUSE waits for no request any more. */
 void fs_wait(struct fs *fs);
 
+/* Any thread, while it is mounted: vfs_change(). */
+void fs_change(struct fs *fs, const struct vfs_config *cfg);
+
 /* Any thread. Makes fs_wait() unmount and return. */
 void fs_stop(struct fs *fs);
 /* Any thread. The same at once: who waits for the mount gets an error, and what is held is lost if the

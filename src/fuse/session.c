@@ -400,6 +400,14 @@ int fs_mount(struct fs *fs, struct errbuf *eb)
 	return rc;
 }
 
+void fs_change(struct fs *fs, const struct vfs_config *cfg)
+{
+	struct vfs_config vfs = *cfg;
+
+	vfs.negative_timeo = fs_negative_timeo(&(struct fs_config){ .vfs = vfs, .lookupcache = fs->cfg.lookupcache });
+	vfs_change(&fs->vfs, &vfs);
+}
+
 uint64_t fs_inode_count(const struct fs *fs)
 {
 	return atomic_load(&fs->vfs.inodes.count);

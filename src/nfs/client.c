@@ -331,6 +331,14 @@ static bool client_stop(struct nfs_client *cl)
 	return nfs_connectors_stop(cl, STOP_MS) && ended;
 }
 
+void nfs_client_change(struct nfs_client *cl, const struct nfs_config *cfg)
+{
+	atomic_store(&cl->cfg.timeo_ms, atomic_load(&cfg->timeo_ms));
+	atomic_store(&cl->cfg.retrans, atomic_load(&cfg->retrans));
+	atomic_store(&cl->cfg.soft, atomic_load(&cfg->soft));
+	atomic_store(&cl->cfg.heartbeat_ms, atomic_load(&cfg->heartbeat_ms));
+}
+
 bool nfs_client_free(struct nfs_client *cl)
 {
 	bool all = true;

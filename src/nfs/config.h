@@ -44,7 +44,7 @@ struct nfs_config {
 	enum rr_policy policy;          /* which connection takes a call */
 	unsigned mdconnect;             /* further connections on each path and lane, for calls
 					 * without file data */
-	unsigned heartbeat_ms;          /* a connection that is silent for so long is dead; 0: none is */
+	_Atomic unsigned heartbeat_ms;  /* a connection that is silent for so long is dead; 0: none is */
 	const char *server;             /* as the user wrote it */
 	const char *export;
 	unsigned lanes;
@@ -62,9 +62,9 @@ struct nfs_config {
 	uint32_t rsize, wsize;          /* wanted; the server may lower them */
 	uint64_t (*clock)(void);        /* the lanes'; NULL: mono_ns */
 	const struct nfs_times *times;  /* NULL: NFS_TIMES */
-	unsigned timeo_ms;              /* a call this old drops the connection */
-	unsigned retrans;               /* soft mounts: time-outs before EIO */
-	bool soft;
+	_Atomic unsigned timeo_ms;      /* a call this old drops the connection */
+	_Atomic unsigned retrans;       /* soft mounts: time-outs before EIO */
+	_Atomic bool soft;
 	unsigned mountport, nlmport;    /* v3: mountd's, the lock manager's; 0: ask rpcbind */
 	bool acl;                       /* access control lists are wanted */
 	bool delegations;               /* v4: and delegations of files that are read */

@@ -211,6 +211,8 @@ struct nfs_client {
  */
 int nfs_client_new(const struct nfs_config *cfg, unsigned seconds, struct nfs_client **out,
 		   struct errbuf *eb);
+/* Any thread: timeo_ms, retrans, soft and heartbeat_ms become cfg's, also for what waits already. */
+void nfs_client_change(struct nfs_client *cl, const struct nfs_config *cfg);
 /*
  * Stops and frees the client after the calls under way have ended. Blocks for about two
  * seconds at most if the server does not answer, or seven if it has locks of version 3. false: a

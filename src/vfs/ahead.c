@@ -364,7 +364,15 @@ void ahead_init(struct vfs *vfs, uint64_t window)
 	a->most = ahead_share(vfs) * ARENA_BIG_SIZE;
 	a->part = VFS_IO_MAX;
 	a->piece = vfs->cl->rsize < longest ? vfs->cl->rsize : longest;
-	a->window = vfs->inodes.acregmin && a->most ? window : 0;
+	ahead_change(vfs, window);
+}
+
+/* With noac nothing is read ahead, because nothing of it would be believed. */
+void ahead_change(struct vfs *vfs, uint64_t window)
+{
+	struct vfs_ahead *a = &vfs->ahead;
+
+	atomic_store(&a->window, atomic_load(&vfs->inodes.acregmin) && a->most ? window : 0);
 }
 
 void ahead_fini(struct vfs *vfs)

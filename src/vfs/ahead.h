@@ -107,7 +107,7 @@ struct vfs_ahead {
 	struct list files;              /* extents that have pieces, or had some lately */
 	_Atomic size_t used;            /* bytes of all pieces' buffers */
 	size_t most;                    /* ...and the most there may be */
-	uint64_t window;                /* the most of one open file; 0: read-ahead is off */
+	_Atomic uint64_t window;        /* the most of one open file; 0: read-ahead is off */
 	_Atomic uint64_t pause_ns;      /* buffers are short: nothing before that time */
 	uint64_t piece;                 /* the most bytes of a piece */
 	uint64_t part;                  /* of these, so many are in one buffer */
@@ -118,6 +118,8 @@ uint32_t vfs_longest_io(unsigned nbig);
 
 /* Before the lanes serve the mount. window: the most bytes ahead of one reader; 0: off. */
 void ahead_init(struct vfs *vfs, uint64_t window);
+/* Any thread: another window. */
+void ahead_change(struct vfs *vfs, uint64_t window);
 /* When no lane runs any more. */
 void ahead_fini(struct vfs *vfs);
 /* The last reference to f is gone. */

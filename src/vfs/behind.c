@@ -323,6 +323,6 @@ bool behind_takes(const struct vfs_op *op)
 
 	if (!op->waited)
 		return false;           /* its process was killed while it was parked */
-	return op->data.quick && p->most[ARENA_MID] && !atomic_load(&p->closed) &&
+	return op->data.quick && p->most[ARENA_MID] && !atomic_load(&p->closed) && !atomic_load(&p->off) &&
 	       (!op->data.buf[1] || p->most[ARENA_BIG]);
 }

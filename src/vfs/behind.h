@@ -128,6 +128,7 @@ struct behind_pool {
 	_Atomic uint64_t commit_ns;     /* how long a COMMIT takes; 0: not known */
 	_Atomic size_t bytes;           /* that were answered, and are not on stable storage */
 	_Atomic bool closed;            /* the mount ends: WRITEs go through */
+	_Atomic bool off;               /* a remount with writebehind=0: the same */
 };
 
 /* A request's part. */

@@ -147,8 +147,8 @@ struct inode_table {
 	_Atomic uint64_t names_missing; /* inodes with names_missing */
 	uint32_t generation;            /* of all ids: at random */
 	const struct vfs_front *front;
-	unsigned acregmin, acregmax, acdirmin, acdirmax;        /* seconds */
-	double negative_timeo;          /* for so many a name is believed not to exist */
+	_Atomic unsigned acregmin, acregmax, acdirmin, acdirmax;        /* seconds; a remount changes them */
+	_Atomic double negative_timeo;          /* for so many a name is believed not to exist */
 	bool solo;                      /* nobody else changes the files */
 	struct solo_dirs solo_dirs;     /* used with solo only */
 	struct dirnames *dirnames;      /* with delegations only */

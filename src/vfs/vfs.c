@@ -27,6 +27,19 @@ void vfs_init(struct vfs *vfs, const struct vfs_config *cfg, const struct vfs_fr
 	offloads_init(&vfs->offloads);
 }
 
+void vfs_change(struct vfs *vfs, const struct vfs_config *cfg)
+{
+	struct inode_table *t = &vfs->inodes;
+
+	atomic_store(&t->acregmin, cfg->acregmin);
+	atomic_store(&t->acregmax, cfg->acregmax);
+	atomic_store(&t->acdirmin, cfg->acdirmin);
+	atomic_store(&t->acdirmax, cfg->acdirmax);
+	atomic_store(&t->negative_timeo, cfg->negative_timeo);
+	atomic_store(&vfs->behind.off, !cfg->write_behind);
+	ahead_change(vfs, cfg->readahead);
+}
+
 /* The front end may not have told us of a close() just before the end. */
 static void vfs_last_calls(struct nfs_lane *l, void *arg)
 {

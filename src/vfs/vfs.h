@@ -344,6 +344,9 @@ struct vfs_config {
  * client's memory outlive vfs. */
 void vfs_init(struct vfs *vfs, const struct vfs_config *cfg, const struct vfs_front *front,
 	      struct nfs_client *cl);
+/* Any thread: the cache times, read-ahead, and whether there is write-behind, become cfg's. What has been told
+ * to the front end before is believed as long as it was told. */
+void vfs_change(struct vfs *vfs, const struct vfs_config *cfg);
 /* Not a lane's thread. Sends what is held, and waits for that as long as the server is there. */
 void vfs_drain(struct vfs *vfs);
 /* When no lane takes operations any more: the log says how much was given up, and silly names of

@@ -391,7 +391,6 @@ Test(options, nfs5_harmless_is_accepted)
 
 Test(options, nfs5_refused_with_the_reason)
 {
-	BAD("remount,ro", "remount", "unmount it, and mount it again");
 	BAD("tcp", "tcp", "RDMA only", "mount -t nfs");
 	BAD("udp", "udp", "RDMA only", "mount -t nfs");
 	BAD("bg", "bg", "retry=");
@@ -400,7 +399,55 @@ Test(options, nfs5_refused_with_the_reason)
 	BAD("local_lock=some", "'some'", "none", "flock", "posix", "all");
 	BAD("mountproto=udp", "mountproto", "'udp'", "TCP");
 	/* Known, so -s does not let them pass. */
-	expect_error(PARSE("srv:/e", "/mnt", "-s", "-o", "remount"), "-s remount", "remount", NULL);
+	expect_error(PARSE("srv:/e", "/mnt", "-s", "-o", "softerr"), "-s softerr", "softerr", NULL);
+}
+
+/* ---- remount ---- */
+
+/* o is the mount's. */
+#define REMOUNT(list) options_remount(&o, list, &to, &kernel, &eb)
+#define REMOUNT_BAD(list, ...) expect_error(REMOUNT(list), list, __VA_ARGS__, NULL)
+
+Test(options, remount_changes_what_can_change)
+{
+	struct options to;
+	bool kernel;
+
+	OK("vers=4.2,rsize=65536,acregmin=5,fsname=x,remoteports=192.0.2.1~192.0.2.2,stats=/tmp/s,nconnect=3");
+	cr_assert_eq(REMOUNT(""), 0);
+	cr_assert(!kernel && memcmp(&to, &o, sizeof(o)) == 0);
+	/* mount(8) hands on all that fstab has. */
+	cr_assert_eq(REMOUNT("vers=4.2,nfsvers=4,minorversion=2,rsize=65536,fsname=x,remoteports=192.0.2.1~192.0.2.2,"
+			     "stats=/tmp/s,nconnect=3,defaults,user_id=0,max_read=4096,remount,sloppy,noauto"), 0, "%s", eb.text);
+	cr_assert(!kernel && memcmp(&to, &o, sizeof(o)) == 0);
+	cr_assert_eq(REMOUNT("soft,timeo=50,retrans=1,heartbeat=2,readahead=0,writebehind=0,mp_policy=round-robin,actimeo=9"), 0);
+	cr_assert(to.soft && to.timeo == 50 && to.retrans == 1 && to.heartbeat == 2 && !to.readahead && !to.writebehind);
+	cr_assert(to.policy == RR_ROUND_ROBIN && to.acregmin == 9 && to.acregmax == 9 && to.acdirmin == 9 && to.acdirmax == 9);
+	cr_assert(!kernel && to.rsize == 65536 && to.fsname == o.fsname && to.stats == o.stats);
+	cr_assert_eq(REMOUNT("ro"), 0);
+	cr_assert(kernel && to.ro && !o.ro);
+	cr_assert_eq(REMOUNT("ro,rw"), 0);
+	cr_assert(!kernel && !to.ro);
+}
+
+Test(options, remount_refuses_the_rest)
+{
+	static const char *const fixed[] = {
+		"vers=3", "rsize=4096", "wsize=4096", "proto=rdma6", "port=7", "sec=none", "nordirplus", "nolock", "nodeleg",
+		"nodelegflush", "local_lock=all", "acl", "fabric=iwarp", "nconnect=4", "credits=7", "mpacrc", "memreg=pool",
+		"norings", "maxrings=3", "ringmem=3", "remoteports=192.0.2.3", "addr=192.0.2.1", "localports=192.0.2.3", "mdconnect=1",
+		"retry=3", "noac", "consistency=solo", "lookupcache=none", "noallow_other", "allow_root", "nodefault_permissions",
+		"sync", "dirsync", "fsname=y", "stats=/tmp/t", "debug",
+	};
+	struct options to;
+	bool kernel;
+
+	OK("remoteports=192.0.2.1~192.0.2.2,allow_other,nconnect=3");
+	for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
+		REMOUNT_BAD(fixed[i], "cannot be changed", "mount it again");
+	REMOUNT_BAD("timeo=0", "out of range");
+	REMOUNT_BAD("acregmin=86000", "acregmax");
+	REMOUNT_BAD("nonsense", "not known");
 }
 
 Test(options, sloppy_is_an_option_as_well)

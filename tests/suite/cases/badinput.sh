@@ -40,7 +40,7 @@ refused 32 "/no/such/place/stats" "$REMOTE" "$MNT" -o "vers=$VERS,$MOUNT_OPTIONS
 refused 32 "not a regular file" "$REMOTE" "$MNT" -o "vers=$VERS,$MOUNT_OPTIONS,stats=/dev/null"
 refused 32 "is a directory" "$REMOTE" "$MNT" -o "vers=$VERS,$MOUNT_OPTIONS,stats=/tmp"
 refused 1 "'nosuchoption'" "$REMOTE" "$MNT" -o "vers=$VERS,nosuchoption"
-refused 1 "mount it again" "$REMOTE" "$MNT" -o "vers=$VERS,remount"
+refused 32 "nothing is mounted" "$REMOTE" "$MNT" -o "vers=$VERS,remount"
 refused 1 "'5000000'" "$REMOTE" "$MNT" -o "vers=$VERS,rsize=5000000"
 refused 1 "'2'" "$REMOTE" "$MNT" -o vers=2
 refused 1 "SERVER:/EXPORT" "$MNT"

@@ -12,6 +12,8 @@ by_mount() {    # OPTIONS WANTED - WANTED: those of nosuid, nodev, noexec that a
 # This /sbin is the case's own.
 mkdir -p "$TMPDIR/sbin" "$TMPDIR/work"
 ln -s "$BIN" "$TMPDIR/sbin/mount.nfsrdma"
+# mount.fuse3 looks for it by its name, and not along this PATH.
+ln -s "$BIN" "$TMPDIR/sbin/nfsrdma-fuse"
 mount -t overlay -o "lowerdir=$(realpath /sbin),upperdir=$TMPDIR/sbin,workdir=$TMPDIR/work" overlay /sbin ||
 	fail "no overlay on /sbin"
 trap 'umount -l /sbin; [[ ${DAEMON:-} ]] && kill -KILL $DAEMON 2>/dev/null' EXIT
@@ -24,4 +26,10 @@ by_mount user,suid 'nodev noexec'
 echo "$REMOTE $MNT nfsrdma noauto,vers=$VERS,$MOUNT_OPTIONS 0 0" >"$TMPDIR/fstab"
 mount -T "$TMPDIR/fstab" "$MNT" || fail "mount by fstab"
 grep " $MNT fuse" /proc/mounts | grep -E 'nosuid|nodev' && fail "options by fstab"
+# By fstab, and by the mount table, whose type is that of FUSE.
+mount -T "$TMPDIR/fstab" -o remount,ro,actimeo=7 "$MNT" || fail "remount by fstab"
+grep -q " $MNT fuse[^ ]* ro," /proc/mounts || fail "not read-only after a remount by fstab"
+"$BIN" ctl "$MNT" info >/dev/null || fail "no daemon after a remount"
+mount -o remount,rw "$MNT" || fail "remount by the mount table"
+grep -q " $MNT fuse[^ ]* rw," /proc/mounts || fail "read-only after a remount by the mount table"
 umount "$MNT" || fail "umount after the mount by fstab"

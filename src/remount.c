@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "remount.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+#include "ctl/client.h"
+#include "ctl/ctl.h"
+#include "ctl/proto.h"
+#include "ctl/unmount.h"
+#include "daemon.h"
+
+static int ask_daemon(const struct ctl_peer *p, const char *list, struct errbuf *eb)
+{
+	struct json_object *q = json_object_new_object(), *reply = NULL;
+	int status;
+
+	if (!q)
+		return err_set(eb, CTL_GONE, "out of memory");
+	ctl_add_text(q, "command", "remount");
+	ctl_add_text(q, "options", list);
+	status = ctl_ask(p, q, &reply, eb);
+	json_object_put(q);
+	json_object_put(reply);
+	return status;
+}
+
+static const struct {
+	unsigned long st, ms;
+} remount_flags[] = {
+	{ ST_RDONLY, MS_RDONLY }, { ST_NOSUID, MS_NOSUID }, { ST_NODEV, MS_NODEV }, { ST_NOEXEC, MS_NOEXEC },
+	{ ST_NOATIME, MS_NOATIME }, { ST_NODIRATIME, MS_NODIRATIME }, { ST_RELATIME, MS_RELATIME },
+	{ ST_SYNCHRONOUS, MS_SYNCHRONOUS },
+};
+
+/* The mount's flags now, as options and as mount(2) wants them. */
+static int flags_now(int fd, struct options *o, unsigned long *flags)
+{
+	struct statvfs st;
+
+	if (fstatvfs(fd, &st) < 0)
+		return -errno;
+	*flags = MS_REMOUNT;
+	for (size_t i = 0; i < sizeof(remount_flags) / sizeof(remount_flags[0]); i++)
+		*flags |= st.f_flag & remount_flags[i].st ? remount_flags[i].ms : 0;
+	o->ro = *flags & MS_RDONLY;
+	o->nosuid = *flags & MS_NOSUID;
+	o->nodev = *flags & MS_NODEV;
+	o->noexec = *flags & MS_NOEXEC;
+	o->noatime = *flags & MS_NOATIME;
+	return 0;
+}
+
+static unsigned long with_options(unsigned long flags, const struct options *o)
+{
+	flags &= ~(unsigned long)(MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_NOATIME);
+	return flags | (o->ro ? MS_RDONLY : 0) | (o->nosuid ? MS_NOSUID : 0) | (o->nodev ? MS_NODEV : 0) |
+	       (o->noexec ? MS_NOEXEC : 0) | (o->noatime ? MS_NOATIME : 0);
+}
+
+/* fd: the mount's root. */
+static int change_flags(int fd, const struct options *o, struct errbuf *eb)
+{
+	struct options is = *o, to;
+	unsigned long flags = 0;
+	char path[64];
+	bool other;
+	int rc = flags_now(fd, &is, &flags);
+
+	if (rc)
+		return err_set(eb, rc, "cannot read the flags of the mount on '%s': %s", o->mountpoint, strerror(-rc));
+	rc = options_remount(&is, o->list, &to, &other, eb);
+	if (rc || !other)
+		return rc;
+	if (geteuid() != 0)
+		return err_set(eb, -EPERM, "only root may change ro, nosuid, nodev, noexec and noatime of a mount; "
+			       "unmount '%s', and mount it again with the new options", o->mountpoint);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (mount("none", path, NULL, with_options(flags, &to), NULL) < 0)
+		return err_set(eb, -errno, "cannot change the flags of the mount on '%s': %s%s", o->mountpoint,
+			       strerror(errno), errno == EBUSY ? "; files are open for writing there" : "");
+	return 0;
+}
+
+static int change_kernel(const struct ctl_peer *p, const struct options *o, struct errbuf *eb)
+{
+	int fd = ctl_mount_open(&p->mount, O_PATH), rc;
+
+	if (fd < 0)
+		return err_set(eb, fd, "cannot open the mount on '%s': %s", o->mountpoint, strerror(-fd));
+	rc = change_flags(fd, o, eb);
+	close(fd);
+	return rc;
+}
+
+int remount_main(const struct options *o)
+{
+	struct errbuf eb = { "" };
+	struct ctl_peer p;
+	int rc = ctl_peer_find(&p, o->mountpoint, &eb);
+
+	if (!rc)
+		rc = ask_daemon(&p, o->list, &eb);
+	if (!rc)
+		rc = change_kernel(&p, o, &eb);
+	ctl_peer_free(&p);
+	if (!rc)
+		return 0;
+	log_err("remount: %s", eb.text);
+	return EXIT_MOUNT;
+}
