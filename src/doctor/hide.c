@@ -30,15 +30,17 @@ static const struct hide_word *hide_find(const struct hide *h, const char *text,
 static const struct hide_word *hide_note(struct hide *h, enum hide_kind kind, const char *text, size_t len)
 {
 	const struct hide_word *known = hide_find(h, text, len);
-	struct hide_word *w = &h->word[h->n];
+	char *copy = known || h->n == HIDE_WORDS_MAX ? NULL : strndup(text, len);
+	struct hide_word *w;
 
 	if (known)
 		return known;
-	w->text = h->n < HIDE_WORDS_MAX ? strndup(text, len) : NULL;
-	if (!w->text) {
+	if (!copy) {
 		h->full = true;
 		return NULL;
 	}
+	w = &h->word[h->n];
+	w->text = copy;
 	w->kind = kind;
 	w->number = ++h->numbers[kind];
 	h->n++;
