@@ -42,7 +42,7 @@ static void server_nap(void)
 static void server_name(struct doctor *d, const struct nfs_config *cfg)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_CANONNAME }, *all = NULL;
-	char text[400] = "", one[NI_MAXHOST];
+	char text[400] = "", one[64];           /* numeric, with a zone */
 	unsigned n = 0, used = 0;
 
 	if (getaddrinfo(d->cfg->server, NULL, &hints, &all))
