@@ -34,6 +34,22 @@ static void doctor_log(enum log_level level, const char *text)
 
 /* ---- findings ---- */
 
+const char *doctor_mark(const struct doctor_finding *n)
+{
+	static const char *const marks[] = { "good", "costs something", "in the way" };
+
+	return marks[n->mark];
+}
+
+/* At once, because a server that is silent takes its time. */
+static void doctor_print(FILE *f, const struct doctor_finding *n)
+{
+	fprintf(f, "%s: %s: %s\n", doctor_mark(n), n->about, n->what);
+	if (n->remedy[0])
+		fprintf(f, "    remedy: %s\n", n->remedy);
+	fflush(f);
+}
+
 void doctor_note(struct doctor *d, int mark, const char *about, const char *remedy, const char *fmt, ...)
 {
 	struct doctor_finding *f = &d->finding[d->n];
@@ -52,6 +68,8 @@ void doctor_note(struct doctor *d, int mark, const char *about, const char *reme
 		if ((unsigned char)*c < 0x20 || *c == 0x7f)
 			*c = '?';
 	snprintf(f->remedy, sizeof(f->remedy), "%s", remedy);
+	if (d->out)
+		doctor_print(d->out, f);
 }
 
 const char *doctor_path(const struct doctor *d, char out[DOCTOR_PATH_MAX], const char *fmt, ...)
@@ -100,22 +118,14 @@ static int doctor_worst(const struct doctor *d)
 	return worst;
 }
 
-static void doctor_print(const struct doctor *d)
+static void doctor_conclude(const struct doctor *d)
 {
-	static const char *const marks[] = { "good", "costs something", "in the way" };
 	static const char *const last[] = {
 		"Nothing is in the way of a good mount.",
 		"A mount is possible. It would be better without what costs something.",
 		"A mount is not possible, or not as wanted, before what is in the way is mended.",
 	};
 
-	for (unsigned i = 0; i < d->n; i++) {
-		const struct doctor_finding *f = &d->finding[i];
-
-		printf("%s: %s: %s\n", marks[f->mark], f->about, f->what);
-		if (f->remedy[0])
-			printf("    remedy: %s\n", f->remedy);
-	}
 	puts(last[doctor_worst(d)]);
 }
 
@@ -129,6 +139,7 @@ int doctor_run(const struct doctor_config *cfg)
 		return DOCTOR_FAILED;
 	}
 	d->cfg = cfg;
+	d->out = stdout;
 	log_to(doctor_log);
 	doctor_fuse(d);
 	doctor_kernel(d);
@@ -138,7 +149,7 @@ int doctor_run(const struct doctor_config *cfg)
 	doctor_memory(d);
 	log_to(NULL);
 	d->log = log_text;
-	doctor_print(d);
+	doctor_conclude(d);
 	status = doctor_worst(d);
 	if (cfg->report)
 		rc = doctor_report(d);

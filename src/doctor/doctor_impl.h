@@ -17,6 +17,7 @@ struct doctor_finding {
 
 struct doctor {
 	const struct doctor_config *cfg;
+	FILE *out;                      /* where findings are printed as they come; NULL: they are not */
 	struct doctor_finding finding[DOCTOR_FINDINGS_MAX];
 	unsigned n;
 	bool devices;                   /* this machine has an RDMA device */
@@ -29,7 +30,9 @@ struct doctor {
 
 /* ---- doctor.c ---- */
 
-/* Notes a finding. remedy "": there is none. */
+/* "good", ... */
+const char *doctor_mark(const struct doctor_finding *n);
+/* Notes a finding, and prints it. remedy "": there is none. */
 void doctor_note(struct doctor *d, int mark, const char *about, const char *remedy, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
 /* The path of a file of this machine, below root. Returns out. */

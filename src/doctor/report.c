@@ -168,7 +168,6 @@ static void report_machine(const struct report *r)
 
 static void report_findings(const struct report *r)
 {
-	static const char *const marks[] = { "good", "costs something", "in the way" };
 	char text[NFS_CHOSEN_TEXT];
 
 	report_line(r, "== options");
@@ -178,7 +177,7 @@ static void report_findings(const struct report *r)
 	for (unsigned i = 0; i < r->d->n; i++) {
 		const struct doctor_finding *f = &r->d->finding[i];
 
-		report_line(r, "%s: %s: %s", marks[f->mark], f->about, f->what);
+		report_line(r, "%s: %s: %s", doctor_mark(f), f->about, f->what);
 	}
 	if (r->d->has_chosen)
 		report_line(r, "chosen: %s", nfs_chosen_text(&r->d->chosen, text));

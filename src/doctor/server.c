@@ -92,8 +92,9 @@ static void server_ports(struct doctor *d, const struct sockaddr_storage *server
 	fab_addr_text(server, at, sizeof(at));
 	snprintf(port, sizeof(port), "port %u", d->cfg->port);
 	if (p.rdma_port && d->iwarp)
-		doctor_note(d, mark, "RDMA port", "the port that RDMA is at (port=, 20049 as a rule)", "%s accepts TCP there, but no connection comes about: it may not "
-			    "speak iWARP", at);
+		doctor_note(d, mark, "RDMA port", "the server's log; and port= has to be the port that RDMA is at, 20049 as a "
+			    "rule", "%s accepts TCP, and then does not answer: the server is stuck, or does not speak iWARP "
+			    "there. NFS over TCP (2049) is %sanswered", at, p.nfs3 || p.nfs4 ? "" : "not ");
 	else if (p.nfs_port && (p.nfs3 || p.nfs4))
 		doctor_note(d, mark, "RDMA port", TELL_KNFSD, "the server answers NFS over TCP (port 2049, version%s%s%s), "
 			    "but nothing listens for %s at %s", p.nfs3 && p.nfs4 ? "s" : "", p.nfs3 ? " 3" : "",

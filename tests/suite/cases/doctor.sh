@@ -64,7 +64,7 @@ says "in the way: RDMA port:" "answers NFS over TCP (port 2049, versions 3 and 4
 says "remedy:" "rdma=y" "/etc/nfs.conf" nfsdctl "rpc.nfsd --rdma" nfsrdma-gateway
 # Something else is at that port.
 doctor 2 "$REMOTE" -o "$options,port=2049"
-says "in the way: RDMA port:" "accepts TCP there, but no connection comes about"
+says "in the way: RDMA port:" "accepts TCP, and then does not answer" "(2049) is answered"
 
 # one path of two: 127.0.0.2 has no gateway
 if [[ $VERS == 4.* ]]; then
