@@ -132,7 +132,7 @@ static void expect(int mark, const char *about, const char *words)
 		return;
 	}
 	for (unsigned i = 0; i < doctor.n; i++)
-		cr_log_warn("%d %s: %s", doctor.finding[i].mark, doctor.finding[i].about, doctor.finding[i].what);
+		fprintf(stderr, "# %d %s: %s\n", doctor.finding[i].mark, doctor.finding[i].about, doctor.finding[i].what);
 	cr_expect(false, "there is no finding %d of '%s' with '%s'", mark, about, words);
 }
 
