@@ -58,10 +58,39 @@ static void tune_heap(void)
 
 /* ---- steps ---- */
 
+/* With bg: the command ends, and has succeeded. */
+static void on_tries_again(void *mount)
+{
+	struct server *s = &((struct mount *)mount)->server;
+
+	atomic_store(&s->tries, true);
+	sem_post(&s->is_up);
+}
+
+static void tell_of_attempts(struct mount *m, bool tells)
+{
+	m->cfg.tries_again = m->opt.bg && tells ? on_tries_again : NULL;
+	m->cfg.tries_again_arg = m;
+}
+
+/* Between two attempts to find the server's address. */
+#define PAUSE_S 5u
+
 static int connect_server(struct mount *m, struct errbuf *eb)
 {
-	int rc = setup_client(&m->cfg, &m->opt, eb);
+	const uint64_t end = mono_ns() + m->opt.retry * 60 * 1000000000ull;
+	bool said = false;
+	int rc;
 
+	/* A name may not be known yet, when a machine starts. */
+	while ((rc = setup_client(&m->cfg, &m->opt, eb)) && nfs_client_may_pass(rc) && mono_ns() < end) {
+		tell_of_attempts(m, true);
+		if (!said)
+			nfs_client_tries_again(&m->cfg, m->opt.retry * 60, eb);
+		said = true;
+		sleep(PAUSE_S);
+	}
+	tell_of_attempts(m, !said);
 	return rc ? rc : nfs_client_new(&m->cfg, m->opt.retry * 60, &m->client, eb);
 }
 
@@ -231,9 +260,14 @@ static int start_server(struct mount *m)
 	if (err)
 		return err_set(&m->eb, -err, "cannot start a thread: %s", strerror(err));
 	s->started = true;
-	while (sem_wait(&s->is_up))
-		;
-	return s->rc;
+	for (;;) {
+		while (sem_wait(&s->is_up))
+			;
+		if (!atomic_exchange(&s->tries, false))
+			return s->rc;
+		/* It has to be this thread, which dies with the command until then (daemon_start()). */
+		daemon_report(0);
+	}
 }
 
 static void end_server(struct mount *m)

@@ -18,6 +18,7 @@ struct server {
 	pthread_t thread;
 	bool started;
 	sem_t is_up, may_end;
+	_Atomic bool tries;     /* is_up was posted because the command need not wait, and not because it is up */
 	int rc;                 /* set_up()'s */
 };
 

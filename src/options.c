@@ -186,6 +186,9 @@ static char *fuse_opts_text(const struct options *o)
 	return text;
 }
 
+/* In minutes: a week, as in nfs(5). */
+#define RETRY_BG 10000u
+
 static int options_settle(struct options *o, struct errbuf *eb)
 {
 	int err = settle_version(o, eb);
@@ -194,6 +197,8 @@ static int options_settle(struct options *o, struct errbuf *eb)
 		err = opt_settle_caching(o, eb);
 	if (err)
 		return err;
+	if (o->retry == UINT_UNSET)
+		o->retry = o->bg ? RETRY_BG : 0;
 	opt_settle_paths(o);
 	if (o->allow_root && o->allow_other == OPT_YES)
 		return err_set(eb, -EINVAL, "options 'allow_root' and 'allow_other' exclude each other");

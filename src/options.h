@@ -82,6 +82,7 @@ struct options {
 	unsigned retrans;
 	bool soft;
 	unsigned retry;         /* minutes */
+	bool bg;                /* the command does not wait for further attempts */
 
 	/* Caches; seconds */
 	unsigned acregmin, acregmax, acdirmin, acdirmax;

@@ -207,11 +207,10 @@ const struct row opt_table[] = {
 	{ "soft", g_time, "fail with an I/O error after retrans time-outs", SETS(soft, true), BY_DAEMON },
 	{ "softerr", g_time, "failing with ETIMEDOUT is not supported yet; soft fails with EIO",
 	  .kind = REFUSE },
-	{ "bg", g_time,
-	  "retrying in the background is not supported; retry=MINUTES retries in the "
-	  "foreground, and nofail lets a machine start without the mount", .kind = REFUSE },
-	{ "retry", g_time, "minutes to retry the mount; 0: try once",
-	  NUMBER("N", retry, 0, 10000, 0) },
+	{ "fg", g_time, "wait for further attempts (retry=)", DEFAULT(bg, false) },
+	{ "bg", g_time, "make them in the background", SETS(bg, true) },
+	{ "retry", g_time, "minutes to retry; 0: try once",
+	  NUMBER("N", retry, 0, 10000, UINT_UNSET), .def_text = "0; bg: 10000" },
 
 	{ "acregmin", g_cache, "least time that a file's attributes are cached",
 	  NUMBER("SEC", acregmin, 0, 86400, UINT_UNSET), .def_text = "3", BY_DAEMON },
@@ -275,7 +274,7 @@ const struct row opt_table[] = {
 	{ "owner", g_ignore, .kind = IGNORE, .apply = opt_apply_group },
 	{ "group", g_ignore, .kind = IGNORE, .apply = opt_apply_group },
 	IGNORED("nofail"), IGNORED("_netdev"), IGNORED("comment"), IGNORED("x-"), IGNORED("rdma"),
-	IGNORED("fg"), IGNORED("cto"), IGNORED("resvport"), IGNORED("noresvport"),
+	IGNORED("cto"), IGNORED("resvport"), IGNORED("noresvport"),
 	IGNORED("silent"), IGNORED("loud"), IGNORED("intr"), IGNORED("nointr"),
 	/* Those of mount tables, which mount(8) hands on for a remount. */
 	IGNORED("user_id"), IGNORED("group_id"), IGNORED("max_read"),

@@ -207,7 +207,7 @@ static int client_make(const struct nfs_config *cfg, struct attempt *a, struct n
 
 /* ---- more attempts than one ---- */
 
-static bool may_pass(int rc)
+bool nfs_client_may_pass(int rc)
 {
 	return rc == -ECONNREFUSED || rc == -ETIMEDOUT || rc == -EHOSTUNREACH || rc == -ENETUNREACH;
 }
@@ -258,6 +258,13 @@ static int try_paths(const struct nfs_config *cfg, unsigned *first, struct nfs_c
 	}
 }
 
+void nfs_client_tries_again(const struct nfs_config *cfg, unsigned seconds, const struct errbuf *eb)
+{
+	log_warn("%s; trying for %u minutes (retry=)", eb->text, seconds / 60);
+	if (cfg->tries_again)
+		cfg->tries_again(cfg->tries_again_arg);
+}
+
 int nfs_client_new(const struct nfs_config *cfg, unsigned seconds, struct nfs_client **out,
 		   struct errbuf *eb)
 {
@@ -272,10 +279,10 @@ int nfs_client_new(const struct nfs_config *cfg, unsigned seconds, struct nfs_cl
 
 	for (;;) {
 		rc = try_paths(cfg, &first, out, eb);
-		if (!may_pass(rc) || mono_ns() >= end)
+		if (!nfs_client_may_pass(rc) || mono_ns() >= end)
 			return rc;
 		if (!said)
-			log_warn("%s; trying for %u minutes (retry=)", eb->text, seconds / 60);
+			nfs_client_tries_again(cfg, seconds, eb);
 		said = true;
 		nanosleep(&pause, NULL);
 		if (!free_until(*out, end))

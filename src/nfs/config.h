@@ -62,6 +62,10 @@ struct nfs_config {
 	uint32_t rsize, wsize;          /* wanted; the server may lower them */
 	uint64_t (*clock)(void);        /* the lanes'; NULL: mono_ns */
 	const struct nfs_times *times;  /* NULL: NFS_TIMES */
+	/* The first attempt has failed, and others follow: who waits for the client need not, from now on. NULL:
+	 * everybody does. */
+	void (*tries_again)(void *arg);
+	void *tries_again_arg;
 	_Atomic unsigned timeo_ms;      /* a call this old drops the connection */
 	_Atomic unsigned retrans;       /* soft mounts: time-outs before EIO */
 	_Atomic bool soft;

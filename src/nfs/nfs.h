@@ -211,6 +211,10 @@ struct nfs_client {
  */
 int nfs_client_new(const struct nfs_config *cfg, unsigned seconds, struct nfs_client **out,
 		   struct errbuf *eb);
+/* Is that an error of an attempt that may succeed later? */
+bool nfs_client_may_pass(int rc);
+/* Says that there will be others, because of eb, for so long. */
+void nfs_client_tries_again(const struct nfs_config *cfg, unsigned seconds, const struct errbuf *eb);
 /* Any thread: timeo_ms, retrans, soft and heartbeat_ms become cfg's, also for what waits already. */
 void nfs_client_change(struct nfs_client *cl, const struct nfs_config *cfg);
 /*

@@ -393,7 +393,6 @@ Test(options, nfs5_refused_with_the_reason)
 {
 	BAD("tcp", "tcp", "RDMA only", "mount -t nfs");
 	BAD("udp", "udp", "RDMA only", "mount -t nfs");
-	BAD("bg", "bg", "retry=");
 	BAD("nocto", "nocto", "consistency=solo");
 	BAD("softerr", "softerr", "EIO");
 	BAD("local_lock=some", "'some'", "none", "flock", "posix", "all");

@@ -17,7 +17,8 @@ trap 'end_all; [[ ! $PROGRAM ]] || kill -KILL "$PROGRAM" 2>/dev/null
 	vm-root umount -l "$other" 2>/dev/null' EXIT
 fabric=()
 [[ ${HOST_GATEWAY:-} || $MOUNT_OPTIONS == *fabric=iwarp* ]] && fabric=(--fabric iwarp)
-readonly port=20121 limit=5000 silences=(silent silent gone)
+amount 5000 15000
+readonly port=20121 limit=$REPLY silences=(silent silent gone)
 root=''; [[ $(id -u) != 0 ]] || root=1
 
 now() { local t=${EPOCHREALTIME/./}; REPLY=$(( t / 1000 )); }
