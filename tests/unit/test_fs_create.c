@@ -212,7 +212,8 @@ static void setup(void)
 	uint64_t node;
 
 	fs.cfg.vfs.write_behind = 60;
-	fs.cfg.vfs.acdirmin = fs.vfs.inodes.acdirmin = fs.vfs.inodes.acdirmax = 30;
+	fs.cfg.vfs.acdirmin = 30;
+	fs.vfs.inodes.acdirmin = fs.vfs.inodes.acdirmax = 30;
 	fs_play_start(&version, &root, &attr);
 	files[0].mode = files[1].mode = S_IFREG;
 	nfiles = 2;

@@ -146,7 +146,8 @@ static void setup(void)
 	struct fuse_init_out init;
 
 	change = 1;
-	fs.cfg.vfs.acdirmin = fs.vfs.inodes.acdirmin = fs.vfs.inodes.acdirmax = 30;
+	fs.cfg.vfs.acdirmin = 30;
+	fs.vfs.inodes.acdirmin = fs.vfs.inodes.acdirmax = 30;
 	fs.vfs.inodes.acregmin = fs.vfs.inodes.acregmax = 30;
 	fs_play_start(&version, &root, &attr);
 	memcpy(&init, answer.data, sizeof(init));

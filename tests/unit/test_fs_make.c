@@ -87,7 +87,8 @@ static void setup(void)
 	static const struct nfs_fh root = { .len = 4, .data = "dir" };
 	static const struct nfs_attr attr = { .mode = S_IFDIR | 0755 };
 
-	fs.cfg.vfs.acdirmin = fs.vfs.inodes.acdirmin = fs.vfs.inodes.acdirmax = 30;
+	fs.cfg.vfs.acdirmin = 30;
+	fs.vfs.inodes.acdirmin = fs.vfs.inodes.acdirmax = 30;
 	fs_play_start(&version, &root, &attr);
 }
 

@@ -238,7 +238,8 @@ static void setup(void)
 	static const struct nfs_attr attr = { .mode = S_IFDIR | 0755 };
 
 	fs.cfg.vfs.solo = true;
-	fs.cfg.vfs.acdirmin = fs.vfs.inodes.acdirmin = fs.vfs.inodes.acdirmax = 3600;
+	fs.cfg.vfs.acdirmin = 3600;
+	fs.vfs.inodes.acdirmin = fs.vfs.inodes.acdirmax = 3600;
 	fs.vfs.inodes.acregmin = fs.vfs.inodes.acregmax = 3600;
 	fs_play_start(&version, &root, &attr);
 	getattr(FUSE_ROOT_ID);          /* until the first reply there is one credit */

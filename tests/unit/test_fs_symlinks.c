@@ -158,7 +158,8 @@ static void setup_with(unsigned min, unsigned max)
 	static const struct nfs_fh root = { .len = 4, .data = "dir" };
 	static const struct nfs_attr attr = { .mode = S_IFDIR | 0755 };
 
-	fs.cfg.vfs.acregmin = fs.vfs.inodes.acregmin = min;
+	fs.cfg.vfs.acregmin = min;
+	fs.vfs.inodes.acregmin = min;
 	fs.vfs.inodes.acregmax = max;
 	fs_play_start(&version, &root, &attr);
 	lookup();
