@@ -101,12 +101,12 @@ static int settle_version(struct options *o, struct errbuf *eb)
 {
 	bool minor = o->minorversion != UINT_UNSET;
 
-	if (o->vers == OPT_VERS_4 && !minor)
-		return err_set(eb, -EINVAL, "option vers: '4' does not say which minor version, "
-			       "and there are two (allowed: 3, 4.1 or 4.2)");
 	if (o->vers == OPT_VERS_3 && minor)
 		return err_set(eb, -EINVAL, "option minorversion: '%u' does not go with vers=3, "
 			       "which has none", o->minorversion);
+	o->vers_may_fall = o->vers == OPT_VERS_4 && !minor;
+	if (o->vers_may_fall)
+		o->vers = OPT_VERS_42;
 	if (minor)
 		o->vers = o->minorversion == 2 ? OPT_VERS_42 : OPT_VERS_41;
 	o->minorversion = minor_of(o->vers);

@@ -18,7 +18,8 @@ enum opt_memreg { OPT_MEMREG_AUTO, OPT_MEMREG_POOL, OPT_MEMREG_CALL, OPT_MEMREG_
 enum opt_sec { OPT_SEC_SYS, OPT_SEC_NONE };
 enum opt_consistency { OPT_CTO, OPT_SOLO };
 enum opt_local_lock { OPT_LOCAL_FLOCK = 1, OPT_LOCAL_POSIX = 2 };
-enum opt_vers { OPT_VERS_4, OPT_VERS_3, OPT_VERS_41, OPT_VERS_42 };  /* 4: only while parsing */
+/* 4: only while parsing; 4.2, or 4.1 if the server has no 4.2 */
+enum opt_vers { OPT_VERS_4, OPT_VERS_3, OPT_VERS_41, OPT_VERS_42 };
 enum opt_tri { OPT_UNSET = -1, OPT_NO, OPT_YES };       /* unset: only while parsing */
 
 /* Room for a host's name and the NUL. */
@@ -50,6 +51,7 @@ struct options {
 
 	/* Server and protocol */
 	enum opt_vers vers;
+	bool vers_may_fall;     /* from 4.2 to 4.1, because no minor version was given */
 	unsigned minorversion;  /* 1 for OPT_VERS_41, 2 for OPT_VERS_42, 0 for OPT_VERS_3 */
 	int family;             /* AF_UNSPEC or AF_INET6 */
 	unsigned port, mountport, nlmport;      /* mountport, nlmport: 0: ask rpcbind */

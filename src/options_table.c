@@ -6,11 +6,10 @@
 #include "config.h"
 
 static const struct choice vers_words[] = {
-	{ "4.1", OPT_VERS_41, NULL },
+	{ "4", OPT_VERS_4, NULL },
 	{ "4.2", OPT_VERS_42, NULL },
+	{ "4.1", OPT_VERS_41, NULL },
 	{ "3", OPT_VERS_3, NULL },
-	/* Allowed only together with minorversion=, so it is not listed. */
-	{ "4", OPT_VERS_4, "" },
 	{ "4.0", 0, "NFSv4.0 has no sessions, which this client needs" },
 	{ "2", 0, "NFSv2 is not supported" },
 	{ NULL, 0, NULL },
@@ -128,10 +127,10 @@ static const char g_diag[]   = "Diagnostics";
 static const char g_ignore[] = "Accepted without effect";
 
 const struct row opt_table[] = {
-	{ "vers", g_server, "NFS version", WORD(vers, vers_words, OPT_VERS_41) },
+	{ "vers", g_server, "NFS version; 4 is 4.2, or 4.1", WORD(vers, vers_words, OPT_VERS_4) },
 	{ "nfsvers", .same_as = "vers" },
 	{ "minorversion", g_server, "minor version; overrides the one in vers=4.x",
-	  NUMBER("N", minorversion, 1, 2, UINT_UNSET), .def_text = "1" },
+	  NUMBER("N", minorversion, 1, 2, UINT_UNSET), .def_text = "the newest" },
 	{ "proto", g_server, "transport; rdma6 takes IPv6 addresses only",
 	  WORD(family, proto_words, AF_UNSPEC) },
 	{ "port", g_server, "the server's RDMA port", NUMBER("N", port, 1, 65535, 20049) },

@@ -52,6 +52,7 @@ int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf 
 		.mountport = o->mountport,
 		.nlmport = o->nlmport,
 		.acl = o->acl,
+		.older = o->vers_may_fall ? &nfs_v41 : NULL,
 		.delegations = o->deleg && o->vers != OPT_VERS_3,
 		.locks = setup_server_locks(o, OPT_LOCAL_POSIX) || setup_server_locks(o, OPT_LOCAL_FLOCK),
 		.memreg = memregs[o->memreg],

@@ -265,8 +265,7 @@ void nfs_client_tries_again(const struct nfs_config *cfg, unsigned seconds, cons
 		cfg->tries_again(cfg->tries_again_arg);
 }
 
-int nfs_client_new(const struct nfs_config *cfg, unsigned seconds, struct nfs_client **out,
-		   struct errbuf *eb)
+static int client_new(const struct nfs_config *cfg, unsigned seconds, struct nfs_client **out, struct errbuf *eb)
 {
 	const struct timespec pause = {
 		.tv_sec = nfs_times_of(cfg)->pause_ms / 1000,
@@ -288,6 +287,21 @@ int nfs_client_new(const struct nfs_config *cfg, unsigned seconds, struct nfs_cl
 		if (!free_until(*out, end))
 			return rc;
 	}
+}
+
+int nfs_client_new(const struct nfs_config *cfg, unsigned seconds, struct nfs_client **out,
+		   struct errbuf *eb)
+{
+	struct nfs_config older = *cfg;
+	int rc = client_new(cfg, seconds, out, eb);
+
+	/* One that does not end keeps its configuration. */
+	if (rc != -EPROTONOSUPPORT || !cfg->older || *out)
+		return rc;
+	log_info("%s; version %s is tried", eb->text, cfg->older->name);
+	older.version = cfg->older;
+	older.older = NULL;
+	return client_new(&older, seconds, out, eb);
 }
 
 /* ---- the end ---- */

@@ -37,6 +37,7 @@ struct nfs_times {
 
 struct nfs_config {
 	const struct nfs_version *version;
+	const struct nfs_version *older;        /* if the server does not have that one; NULL: it has to */
 	const struct rpc_auth *auth;            /* from sec=; NULL: AUTH_SYS */
 	struct rr_path paths[NFS_PATHS_MAX];    /* ways to the server; the first with a server
 						 * that answers is used to mount */

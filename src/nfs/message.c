@@ -198,6 +198,9 @@ static int message_take_reply(struct nfs_call *c)
 		atomic_fetch_and(&c->lane->client->has, ~(unsigned)(NFS_HAS_NFSACL | NFS_HAS_POSIX_ACL));
 		return -EOPNOTSUPP;
 	}
+	/* Who makes the client may try another version. */
+	if (rc == -EPROTONOSUPPORT && (c->flags & NFS_CALL_CONTROL))
+		return rc;
 	if (rc != -EBADMSG && rc != -EREMOTEIO && rc != -EPROTONOSUPPORT)
 		return rc;
 	return message_useless(c, rc == -EBADMSG ? "malformed reply" : rc == -EREMOTEIO ?

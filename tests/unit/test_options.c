@@ -88,8 +88,8 @@ Test(options, defaults)
 	cr_assert_str_eq(o.mountpoint, "/mnt");
 	cr_assert_str_eq(o.fsname, "srv:/export/a");
 	cr_assert_not(o.foreground || o.fake || o.sloppy || o.verbose || o.debug);
-	cr_assert_eq(o.vers, OPT_VERS_41);
-	cr_assert_eq(o.minorversion, 1);
+	cr_assert_eq(o.vers, OPT_VERS_42);
+	cr_assert_eq(o.minorversion, 2);
 	cr_assert_eq(o.family, AF_UNSPEC);
 	cr_assert_eq(o.port, 20049);
 	cr_assert_eq(o.mountport, 0);
@@ -482,7 +482,14 @@ Test(options, versions)
 	OK("vers=4.2,minorversion=1");
 	cr_assert_eq(o.vers, OPT_VERS_41);
 
-	BAD("vers=4", "vers", "'4'", "3, 4.1 or 4.2");
+	OK("vers=4");
+	cr_assert(o.vers == OPT_VERS_42 && o.minorversion == 2 && o.vers_may_fall);
+	OK("nolock");
+	cr_assert(o.vers == OPT_VERS_42 && o.minorversion == 2 && o.vers_may_fall);
+	OK("vers=4.2");
+	cr_assert_not(o.vers_may_fall);
+	OK("minorversion=2");
+	cr_assert(o.vers == OPT_VERS_42 && !o.vers_may_fall);
 	BAD("vers=4.0", "'4.0'", "3", "4.1");
 	BAD("nfsvers=2", "nfsvers", "'2'");
 	BAD("vers=41", "'41'");
@@ -808,7 +815,7 @@ static const struct {
 	const char *name, *def;
 	size_t at;                      /* an enum in struct options; 0: there is none */
 } choices[] = {
-	{ "vers", "4.1", offsetof(struct options, vers) },
+	{ "vers", "4", offsetof(struct options, vers) },
 	{ "nfsvers", NULL, 0 },         /* its line says that it is the same as another */
 	{ "proto", "rdma", offsetof(struct options, family) },
 	{ "mountproto", "tcp", 0 },

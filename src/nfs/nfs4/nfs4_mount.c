@@ -64,7 +64,8 @@ static int start_error(struct nfs_server *s, int rc, nfsstat4 status, struct err
 	const char *server = s->name;
 
 	if (rc == -EPROTONOSUPPORT || status == NFS4ERR_MINOR_VERS_MISMATCH)
-		return err_set(eb, -EPROTONOSUPPORT, "%s does not speak NFSv4.1: try vers=3", server);
+		return err_set(eb, -EPROTONOSUPPORT, "%s does not speak NFSv%s: try vers=%s", server,
+			       s->version->name, s->version->minor > 1 ? "4.1" : "3");
 	if (rc == -ETIMEDOUT)
 		return err_set(eb, rc, "%s accepts the connection but does not answer NFS calls: "
 			       "is its NFS server running?", server);
