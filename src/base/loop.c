@@ -76,6 +76,11 @@ uint64_t loop_now(const struct loop *l)
 	return l->now ? l->now : l->clock();
 }
 
+uint64_t loop_turn(const struct loop *l)
+{
+	return l->now;
+}
+
 /* ---- Files ---------------------------------------------------------------- */
 
 /* A watch that wants no events is taken out of the set. epoll reports errors and

@@ -77,12 +77,8 @@ enum stat_id {
 	STAT_COUNT
 };
 
-/* How many kinds of RPC calls are counted by themselves (nfs/nfs.h). */
-#define STAT_KINDS 64u
-
 struct stats {
 	_Atomic uint64_t v[STAT_COUNT];
-	_Atomic uint64_t kind[STAT_KINDS];
 };
 
 static inline void stat_add_to(_Atomic uint64_t *to, uint64_t n)

@@ -27,7 +27,7 @@ static struct json_object *path_json(const struct nfs_path_info *p)
 #define X(name) json_object_object_add(o, #name, json_object_new_uint64(p->name));
 	NUMBERS(X)
 #undef X
-	for (unsigned i = 0; i < RR_LATENCY_BUCKETS; i++)
+	for (unsigned i = 0; i < TIMES_BUCKETS; i++)
 		json_object_array_add(histogram, json_object_new_uint64(p->histogram[i]));
 	json_object_object_add(o, "histogram", histogram);
 	return o;
@@ -55,7 +55,7 @@ void ctl_put_paths(const struct stats_out *out, struct nfs_client *cl)
 		NUMBERS(X)
 #undef X
 		/* Named by the least time that is counted there, in microseconds. */
-		for (unsigned b = 0; b < RR_LATENCY_BUCKETS; b++)
+		for (unsigned b = 0; b < TIMES_BUCKETS; b++)
 			if (p[i].histogram[b])
 				stats_put(out, p[i].histogram[b], "path.%u.from_us.%u", p[i].id,
 					  b ? 1u << b : 0);

@@ -79,6 +79,9 @@ void fs_listen(struct fs *fs, int fd, const char *name);
 /* Any thread, until fs_free(): rings_each(), if there are any. */
 void fs_each_program(struct fs *fs, void (*look)(const struct rings_now *now, void *arg), void *arg);
 
+/* Any thread: look(op, to) for each kind of request that the kernel has sent (opstat.h). */
+void fs_each_op(const struct fs *fs, void (*look)(const struct times_op *op, void *to), void *to);
+
 /* Blocks until the file system is unmounted, or until fs_stop(). When it returns the mount
  * is gone, and FUSE waits for no request any more. */
 void fs_wait(struct fs *fs);

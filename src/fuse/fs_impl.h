@@ -20,6 +20,7 @@
 #include "fuse/dropper.h"
 #include "fuse/fs.h"
 #include "fuse/handlers.h"
+#include "fuse/opstat.h"
 #include "fuse/sentback.h"
 #include "fuse/solo.h"
 #include "fuse/readback.h"
@@ -53,6 +54,7 @@ struct fs_lane {
 	struct fs_cred_slot creds[FS_CRED_CACHE];
 	struct statvfs statfs;          /* last known; f_bsize 0: none yet */
 	struct stat root;               /* last known attributes of the root directory */
+	struct opstat ops;
 };
 
 /* writeback.c: */

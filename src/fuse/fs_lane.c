@@ -84,23 +84,39 @@ answer_init(struct fs_lane *fl, const struct iovec *iov, int count)
 
 /* libfuse knows no FUSE_STATX before 3.18. It begins like FUSE_GETATTR. Without birth times libfuse
  * says ENOSYS, and the kernel does not ask again. */
-static void __attribute__((noinline)) note_statx(struct fs_lane *fl, struct fuse_in_header *h)
+static void note_statx(struct fs_lane *fl, struct fuse_in_header *h)
 {
 	fl->statx = fl->fs->vfs.cl->server.version->ops[NFS_OP_BIRTH];
 	if (fl->statx)
 		h->opcode = FUSE_GETATTR;
 }
 
-void fs_lane_request(struct fs_lane *fl, const struct fuse_buf *buf)
+/* One look tells requests that need no more from those that have one of these bits. */
+#define ODD_REQUESTS (1ull << FUSE_INIT | 1ull << FS_STATX | OPSTAT_SILENT)
+
+static void __attribute__((noinline)) odd_request(struct fs_lane *fl, const struct fuse_buf *buf)
 {
 	struct fuse_in_header *h = buf->mem;
 
-	stat_add(&fl->vl.lane->stats, STAT_FUSE_REQUESTS, 1);
+	opstat_begins_further(&fl->ops, h, loop_turn(fl->vl.lane->loop));
 	if (h->opcode == FUSE_INIT)
 		note_init(fl, h, buf->size);
-	fl->statx = false;
 	if (h->opcode == FS_STATX)
 		note_statx(fl, h);
+	fuse_session_process_buf(fl->fs->se, buf);
+	fl->statx = false;
+}
+
+void fs_lane_request(struct fs_lane *fl, const struct fuse_buf *buf)
+{
+	const struct fuse_in_header *h = buf->mem;
+
+	stat_add(&fl->vl.lane->stats, STAT_FUSE_REQUESTS, 1);
+	if (ODD_REQUESTS >> (h->opcode % OPSTAT_KINDS) & 1) {
+		odd_request(fl, buf);
+		return;
+	}
+	opstat_begins(&fl->ops, h, loop_turn(fl->vl.lane->loop));
 	fuse_session_process_buf(fl->fs->se, buf);
 }
 
@@ -119,6 +135,7 @@ ssize_t fs_lane_writev(int fd, struct iovec *iov, int count, void *userdata)
 		return writev(fd, iov, count);
 	if (fl->init)
 		answer_init(fl, iov, count);
+	opstat_ends(&fl->ops, iov[0].iov_base, loop_turn(fl->vl.lane->loop));
 	return fl->dev->ops->answer(fl->dev, iov, count);
 }
 
@@ -251,6 +268,7 @@ void fs_lane_init(struct fs *fs, unsigned index)
 	fl->fs = fs;
 	fs->vfs.lanes[index] = &fl->vl;
 	vfs_lane_init(&fl->vl, &fs->vfs, index);
+	opstat_init(&fl->ops);
 	fl->look.fn = on_look;
 	fl->signal_msg.fn = fs_locks_on_signal;
 }

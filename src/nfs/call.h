@@ -96,6 +96,7 @@ struct nfs_copy_end {
 	uint64_t verf;          /* ...this verifier, as WRITE's */
 };
 
+struct nfs_counted;
 struct nfs_lane;
 struct nfs_client;
 struct nfs_target;
@@ -315,6 +316,8 @@ struct nfs_machinery {
 	unsigned useless;               /* replies that said nothing about the call */
 	uint64_t start_ns;
 	uint64_t encoded_ns;            /* this sending; its repetitions have the same message */
+	struct nfs_counted *counted;    /* where this step is counted (counted.h)... */
+	uint64_t counted_ns;            /* ...and since when */
 	bool delayed;                   /* waits for its timer, see NFS_DELAYED */
 	struct nfs_call *riding_close;         /* CLOSE in the same COMPOUND (close_ride.h), or NULL */
 	bool close_ride_closed;              /* decode(): that CLOSE is done */

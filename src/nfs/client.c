@@ -392,31 +392,3 @@ bool nfs_client_free(struct nfs_client *cl)
 	free(cl);
 	return true;
 }
-
-/* ---- statistics ---- */
-
-static const char *kind_name(const struct nfs_version *v, unsigned kind)
-{
-	if (v->procs)
-		return kind < v->nprocs ? v->procs[kind] : NULL;
-	return kind < NFS_OP_MAX && v->ops[kind] ? v->ops[kind]->name : NULL;
-}
-
-void nfs_put_calls(const struct stats_out *out, const struct nfs_client *cl)
-{
-	for (unsigned kind = 0; kind < STAT_KINDS; kind++) {
-		const char *name = kind_name(cl->server.version, kind);
-		uint64_t sum = 0;
-		char word[32];
-		size_t n = 0;
-
-		for (unsigned i = 0; i < cl->nlanes; i++)
-			sum += stat_get_from(&cl->lanes[i].stats.kind[kind]);
-		if (!name || !sum)
-			continue;
-		for (; *name && n < sizeof(word) - 1; name++)
-			if (*name != ' ')
-				word[n++] = *name;
-		stats_put(out, sum, "rpc.%.*s", (int)n, word);
-	}
-}

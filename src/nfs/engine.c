@@ -38,8 +38,6 @@
  * the same complaint must not make us spin. */
 #define AGAIN_MAX 8u
 
-_Static_assert(NFS_OP_MAX <= STAT_KINDS, "operations are counted by kinds");
-
 static void on_reply(struct rr_call *rr, int status);
 
 void nfs_open_drop(struct nfs_call *c)
@@ -84,7 +82,7 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 	}
 	if (def->begin && !c->eng.step) {
 		list_del(&c->eng.node);
-		stat_add_to(&l->stats.kind[def->counted], 1);
+		nfs_counted_begins(c, def->counted);
 		def->begin(c);
 		return STARTED;
 	}
@@ -180,7 +178,7 @@ void nfs_begin(struct nfs_target *t, struct nfs_call *c)
 	c->eng.step = 0;
 	c->eng.sent = c->eng.resent = false;
 	c->eng.retries = c->eng.delays = c->eng.useless = 0;
-	c->eng.start_ns = loop_now(l->loop);
+	c->eng.start_ns = c->eng.counted_ns = loop_now(l->loop);
 	c->eng.delayed = false;
 	c->res.has_attr = c->res.has_dir_attr[0] = c->res.has_dir_attr[1] = false;
 	c->res.dir_no_owner = c->res.dir_change[0].known = c->res.dir_change[1].known = false;
@@ -398,6 +396,7 @@ void nfs_elsewhere_done(struct nfs_call *c, int rc)
 {
 	struct nfs_lane *l = c->lane;
 
+	nfs_counted_ends(c, 0, rc);
 	go_on(c, rc);
 	nfs_lane_pump(l);
 	nfs_buffers_freed(l);
@@ -410,9 +409,12 @@ static void on_reply(struct rr_call *rr, int status)
 	struct arena_buf *msg = rr->msg;
 	int rc;
 
-	c->eng.sent |= rr->sends > 0;
-	c->eng.resent |= rr->sends > 1;
+	if (rr->sends)
+		c->eng.sent = true;
+	if (rr->sends > 1)
+		c->eng.resent = true;
 	rc = nfs_message_result(c, status);
+	nfs_counted_ends(c, status, rc);
 	if (rc == NFS_DELAYED) {
 		/* The transport has given back the chunk's buffer. */
 		engine_delayed(c);

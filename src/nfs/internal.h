@@ -211,3 +211,35 @@ void nfs_calls_forget(struct nfs_lane *l);
 int nfs_connector_start(struct nfs_path *p);
 /* false: one is still blocked; it then keeps the client alive. */
 bool nfs_connectors_stop(struct nfs_client *cl, unsigned timeout_ms);
+
+/* counted.c */
+
+/* Lane: a call of that kind is made. */
+static inline void nfs_counted_begins(struct nfs_call *c, unsigned kind)
+{
+	c->eng.counted = &c->lane->counted[kind];
+	stat_add_to(&c->eng.counted->made, 1);
+}
+
+static inline void nfs_counted_sent(struct nfs_counted *n, const struct rr_call *rr, uint64_t since_ns,
+				    uint64_t now_ns)
+{
+	uint64_t posted_ns = rr->posted_ns;
+
+	stat_add_to(&n->tx_bytes, rr->msg_len + rr->data_len);
+	stat_add_to(&n->rx_bytes, rr->reply_len + rr->placed_len);
+	if (posted_ns != since_ns)
+		stat_add_to(&n->queue_ns, posted_ns - since_ns);
+	times_add(&n->rtt, now_ns - posted_ns);
+}
+
+/* Lane: the same as nfs_counted_odd(), whatever there is about it. In line, as all calls come here. */
+static inline void nfs_counted_ends(struct nfs_call *c, int status, int rc)
+{
+	const struct rr_call *rr = &c->eng.rr;
+
+	if (status | rc | (int)(rr->sends ^ 1) | (int)rr->timeouts)
+		nfs_counted_odd(c, status, rc);
+	else
+		nfs_counted_sent(c->eng.counted, rr, c->eng.counted_ns, loop_turn(c->lane->loop));
+}

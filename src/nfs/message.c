@@ -109,7 +109,7 @@ bool nfs_message_encode(struct nfs_call *c)
 	const struct nfs_call *ride = c->eng.riding_close;
 	struct rpc_auth_call *auth = &c->eng.auth;
 	uint32_t proc = def->proc_of ? def->proc_of(c) : def->proc;
-	uint32_t prog = def->prog ? def->prog : v->prog, counted = def->prog ? def->counted : proc;
+	uint32_t prog = def->prog ? def->prog : v->prog;
 	XDR x;
 	bool ok;
 
@@ -124,7 +124,7 @@ bool nfs_message_encode(struct nfs_call *c)
 		      (u_int)(c->eng.rr.msg->size - RR_HDR_ROOM), XDR_ENCODE);
 	ok = rpcmsg_call(&x, c->eng.rr.xid, prog, v->vers, proc, auth) &&
 	     auth->flavor->wrap(auth, &x, message_put_args, c);
-	stat_add_to(&c->lane->stats.kind[v->procs ? counted : c->op], 1);
+	nfs_counted_begins(c, !v->procs ? c->op : def->prog ? def->counted : proc);
 	c->eng.rr.msg_len = xdr_getpos(&x);
 	offer_data(c, def);
 	return ok;

@@ -30,6 +30,7 @@
 #include "base/meminfo.h"
 #include "base/stats.h"
 #include "nfs/config.h"
+#include "nfs/counted.h"
 #include "nfs/version.h"
 #include "rpc/rpcserve.h"
 
@@ -152,6 +153,7 @@ struct nfs_lane {
 	struct nfs_target target;       /* the server that is mounted */
 	struct list targets;            /* that one and any others */
 	struct stats stats;
+	struct nfs_counted counted[NFS_KINDS];  /* calls by kinds */
 	void *front;                    /* the file system's (front.h); NULL: not attached */
 
 	unsigned active, window;        /* operations under way, and the most there may be */
@@ -248,8 +250,6 @@ int nfs_call_sync(struct nfs_target *t, struct nfs_call *c, unsigned timeout_ms,
 int nfs_call_any(struct nfs_server *s, struct nfs_call *c, unsigned timeout_ms, bool *abandoned);
 /* Any thread but a lane's: runs fn(lane, arg) on every lane's thread and waits for all. */
 void nfs_each_lane(struct nfs_client *cl, void (*fn)(struct nfs_lane *l, void *arg), void *arg);
-/* Any thread: how many calls of each kind were sent for the first time, as "rpc.KIND". */
-void nfs_put_calls(const struct stats_out *out, const struct nfs_client *cl);
 /* Any thread: when the newest reply of that server came; before the first one, when a lane was
  * made. */
 uint64_t nfs_server_replied_ns(const struct nfs_server *s);

@@ -62,7 +62,7 @@ struct nfs_path_info {
 	uint64_t heartbeats, missed;    /* sent, and without an answer in time */
 	uint64_t registrations;         /* made for calls */
 	uint64_t latency_ns;            /* moving average over calls without much data; 0: none */
-	uint64_t histogram[RR_LATENCY_BUCKETS]; /* calls that took 2^i to 2^(i+1) us; the first also
+	uint64_t histogram[TIMES_BUCKETS]; /* calls that took 2^i to 2^(i+1) us; the first also
 					 * less, the last also more */
 };
 

@@ -35,6 +35,7 @@ static void lane_gauges(struct nfs_lane *l, void *arg)
 static void add_stats(struct nfs_path_info *out, const struct rr_path_stats *st, unsigned *nlat)
 {
 	uint64_t latency = stat_get_from(&st->latency_ns);
+	struct times_sum times = { 0 };
 
 	out->calls += stat_get_from(&st->calls);
 	out->tx_bytes += stat_get_from(&st->tx_bytes);
@@ -48,8 +49,9 @@ static void add_stats(struct nfs_path_info *out, const struct rr_path_stats *st,
 	out->reconnects += stat_get_from(&st->reconnects);
 	out->latency_ns += latency;
 	*nlat += latency != 0;
-	for (unsigned i = 0; i < RR_LATENCY_BUCKETS; i++)
-		out->histogram[i] += stat_get_from(&st->histogram[i]);
+	times_sum_add(&times, &st->times);
+	for (unsigned i = 0; i < TIMES_BUCKETS; i++)
+		out->histogram[i] += times.bucket[i];
 }
 
 /* Without the port, which it returns. */

@@ -37,7 +37,7 @@
 #include "base/hash.h"
 #include "base/list.h"
 #include "base/arena.h"
-#include "base/stats.h"
+#include "base/times.h"
 #include "fabric/fabric.h"
 #include "rpcrdma/header.h"
 
@@ -172,8 +172,6 @@ enum rr_policy {
 	RR_MIN_LATENCY,         /* the one that has answered fastest lately */
 };
 
-/* Latencies are counted by powers of two of microseconds. */
-#define RR_LATENCY_BUCKETS 24u
 #define RR_PATHS_MAX 8u
 #define RR_LINKS_MAX 64u        /* of one requester */
 
@@ -191,7 +189,7 @@ struct rr_path_stats {
 	_Atomic uint64_t failovers;     /* calls that lost their link before the reply */
 	_Atomic uint64_t registrations; /* segments made accessible for calls */
 	_Atomic uint64_t latency_ns;    /* moving average over short calls; 0: none yet */
-	_Atomic uint64_t histogram[RR_LATENCY_BUCKETS];
+	struct times times;
 	/* The owner's: */
 	_Atomic uint64_t in_flight, credits;    /* as of the last look */
 	_Atomic uint64_t reconnects;    /* connections that came into use again */

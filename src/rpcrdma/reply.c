@@ -256,8 +256,6 @@ static void reply_measure(struct rr_link *link, const struct rr_call *call)
 {
 	uint64_t now = loop_now(link->conn->loop), ns = now - call->posted_ns;
 	struct rr_path_stats *ps = link->ps;
-	/* A microsecond is taken for 1,024 ns. The lowest bit makes no difference but to 0. */
-	unsigned bucket = 63 - (unsigned)__builtin_clzll(ns >> 10 | 1);
 
 	link->heard_ns = now;
 	if (call->posted_ns > link->answered_ns)
@@ -265,7 +263,7 @@ static void reply_measure(struct rr_link *link, const struct rr_call *call)
 	if (call->sink_len <= SHORT_BYTES && call->data_len <= SHORT_BYTES)
 		reply_average(link, ns);
 	stat_add_to(&ps->rx_bytes, call->reply_len + call->placed_len);
-	stat_add_to(&ps->histogram[bucket < RR_LATENCY_BUCKETS ? bucket : RR_LATENCY_BUCKETS - 1], 1);
+	times_add(&ps->times, ns);
 }
 
 void rr_on_recv(void *ctx, void *cookie, uint32_t len, bool invalidated, uint32_t rkey)

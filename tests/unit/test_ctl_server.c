@@ -17,7 +17,7 @@ Test(ctl_server, paths_are_listed)
 	fake_path_put(3, NFS_PATH_RECONNECTING, "::1");
 	fake_path_set(3, NFS_PATH_RECONNECTING, "no \"route\"\n\033[2J");
 	fake_paths.path[3].calls = UINT64_MAX;
-	fake_paths.path[3].histogram[RR_LATENCY_BUCKETS - 1] = 7;
+	fake_paths.path[3].histogram[TIMES_BUCKETS - 1] = 7;
 	o = ask("{\"command\":\"paths\"}");
 	cr_assert_eq(json_object_array_length(in(o, "paths")), 2);
 	cr_assert_str_eq(text_in(o, "policy"), "min-inflight");
@@ -28,7 +28,7 @@ Test(ctl_server, paths_are_listed)
 	cr_assert_str_eq(text_in(p, "why"), "no \"route\"\n\033[2J");
 	cr_assert_eq(json_object_get_uint64(in(p, "calls")), UINT64_MAX);
 	cr_assert_eq(json_object_get_uint64(json_object_array_get_idx(in(p, "histogram"),
-								      RR_LATENCY_BUCKETS - 1)), 7);
+								      TIMES_BUCKETS - 1)), 7);
 	json_object_put(o);
 }
 
