@@ -103,6 +103,13 @@ static void each_program(void (*look)(const struct ctl_program *p, void *to), vo
 	fs_each_program(m->fs, on_program, &(struct program_look){ look, to });
 }
 
+static void each_op(void (*look)(const struct times_op *op, void *to), void *to, const void *arg)
+{
+	const struct mount *m = arg;
+
+	fs_each_op(m->fs, look, to);
+}
+
 static struct nfs_chosen chosen(const void *arg)
 {
 	const struct mount *m = arg;
@@ -127,6 +134,7 @@ void mount_prepare_control(struct mount *m)
 		.make_path = nfs_plan_path,
 		.chosen = chosen,
 		.each_program = each_program,
+		.each_op = each_op,
 		.remount = on_remount,
 		.abort = on_abort,
 		.put_stats = put_stats,

@@ -281,13 +281,21 @@ static void put_member(void *to, const char *name, uint64_t value)
 	json_object_object_add(to, name, json_object_new_uint64(value));
 }
 
+struct json_object *ctl_stats_json(const struct ctl_config *cfg)
+{
+	struct json_object *counters = json_object_new_object();
+
+	if (counters)
+		cfg->put_stats(&(struct stats_out){ put_member, counters }, cfg->arg);
+	return counters;
+}
+
 static void command_stats(struct ctl_client *c, const struct ctl_request *q)
 {
 	const struct ctl_config *cfg = &c->ctl->cfg;
-	struct json_object *o = ctl_reply_new(c->ctl), *counters = json_object_new_object();
+	struct json_object *o = ctl_reply_new(c->ctl), *counters = ctl_stats_json(cfg);
 
 	if (o && counters) {
-		cfg->put_stats(&(struct stats_out){ put_member, counters }, cfg->arg);
 		ctl_add_text(o, "policy", nfs_policy_name(nfs_paths_policy(cfg->client)));
 		json_object_object_add(o, "paths", ctl_paths_json(cfg->client, -1));
 		json_object_object_add(o, "stats", counters);
@@ -389,7 +397,7 @@ static void (*const commands[CTL_COMMANDS])(struct ctl_client *c, const struct c
 	[CTL_PATHS] = show_paths, [CTL_ADD] = add_path, [CTL_REMOVE] = remove_path,
 	[CTL_POLICY] = set_policy, [CTL_RECONNECT] = command_reconnect, [CTL_STATS] = command_stats,
 	[CTL_RINGS] = command_rings, [CTL_INFO] = command_info, [CTL_ABORT] = command_abort,
-	[CTL_REMOUNT] = command_remount,
+	[CTL_REMOUNT] = command_remount, [CTL_OPS] = ctl_command_ops,
 };
 
 void ctl_command(struct ctl_client *c, const struct ctl_request *q)

@@ -68,6 +68,8 @@ struct ctl_config {
 	int (*remount)(const char *options, void *arg, struct errbuf *eb);
 	/* Any thread: the mount ends at once (fs_abort()). */
 	void (*abort)(void *arg);
+	/* Any thread: look(op, to) for each kind of request that the kernel has sent. NULL: not known. */
+	void (*each_op)(void (*look)(const struct times_op *op, void *to), void *to, const void *arg);
 	/* Any thread. */
 	void (*put_stats)(const struct stats_out *out, const void *arg);
 	void *arg;

@@ -8,6 +8,7 @@
 
 #include "ctl/client.h"
 #include "ctl/ctl.h"
+#include "ctl/mountstats.h"
 #include "ctl/proto.h"
 #include "ctl/text.h"
 #include "ctl/top.h"
@@ -29,7 +30,7 @@ static const struct option options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-/* top is not one of the protocol's commands: it asks for stats. */
+/* top and mountstats are none of the protocol's commands: they ask for stats and ops. */
 static const struct verb {
 	const char *name, *word;        /* the member that the word behind it becomes */
 	bool needed;                    /* there must be one */
@@ -50,6 +51,8 @@ static const struct verb {
 	{ "rings", NULL, false, 0, "", "show the programs that read and write past the kernel" },
 	{ "abort", NULL, false, 0, "", "end the mount at once, also if the server or the daemon is dead: programs\n"
 	  "                that use it get errors, and what the server has not taken is lost" },
+	{ "ops", NULL, false, 0, "", "show what the kernel has asked for, and the calls to the server, each with times" },
+	{ "mountstats", NULL, false, 0, "", "the same in the form of /proc/self/mountstats" },
 	{ "top", NULL, false, BIT(INTERVAL) | BIT(COUNT), " [--interval SECONDS] [--count N]",
 	  "show rates of calls and bytes, repeatedly" },
 };
@@ -188,7 +191,7 @@ static struct json_object *make_request(const struct args *a)
 
 	if (!o)
 		return NULL;
-	ctl_add_text(o, "command", a->verb->name);
+	ctl_add_text(o, "command", strcmp(a->verb->name, "mountstats") == 0 ? "ops" : a->verb->name);
 	if (a->word)
 		add_word(o, a->verb->word, a->word);
 	if (a->given & BIT(LOCAL))
@@ -212,7 +215,7 @@ static void print_stats(struct json_object *stats)
 	}
 }
 
-static void print_reply(const struct args *a, struct json_object *reply)
+static void print_reply(const struct args *a, const struct ctl_peer *p, struct json_object *reply)
 {
 	struct json_object *paths = ctl_member_of(reply, "paths", json_type_array);
 	struct json_object *programs = ctl_member_of(reply, "programs", json_type_array);
@@ -223,6 +226,10 @@ static void print_reply(const struct args *a, struct json_object *reply)
 		log_warn("ctl: %s", warning);
 	if (strcmp(a->verb->name, "stats") == 0) {
 		print_stats(ctl_member_of(reply, "stats", json_type_object));
+	} else if (strcmp(a->verb->name, "mountstats") == 0) {
+		ctl_mountstats(stdout, reply, p->mount.read_only);
+	} else if (strcmp(a->verb->name, "ops") == 0) {
+		ctl_print_op_tables(stdout, reply);
 	} else if (strcmp(a->verb->name, "policy") == 0) {
 		ctl_put(stdout, ctl_text_of(reply, "policy"));
 		putchar('\n');
@@ -246,7 +253,7 @@ static int ctl_main_ask(const struct args *a, const struct ctl_peer *p, struct e
 							       JSON_C_TO_STRING_NOSLASHESCAPE));
 		putchar('\n');
 	} else if (!status) {
-		print_reply(a, reply);
+		print_reply(a, p, reply);
 	}
 	json_object_put(request);
 	json_object_put(reply);

@@ -269,6 +269,7 @@ int ctl_new(const struct ctl_config *cfg, struct ctl **out, struct errbuf *eb)
 	if (!ctl)
 		return err_set(eb, -ENOMEM, "out of memory");
 	ctl->cfg = *cfg;
+	ctl->since_ns = mono_ns();
 	ctl->socket.fd = ctl->listener.fd = -1;
 	list_init(&ctl->clients);
 	loop_timer_init(&ctl->pause, on_pause_over);

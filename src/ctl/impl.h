@@ -36,6 +36,7 @@ struct ctl_client {
 struct ctl {
 	struct ctl_config cfg;
 	struct loop *loop;
+	uint64_t since_ns;              /* when it was made, as the mount is */
 	pthread_t thread;
 	struct list clients;
 	unsigned nclients;
@@ -62,6 +63,14 @@ void ctl_waiting(struct ctl_client *c);
 struct json_object *ctl_reply_new(const struct ctl *ctl);
 /* Replies with an error. */
 void ctl_refuse(struct ctl_client *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* All counters; NULL: no memory. */
+struct json_object *ctl_stats_json(const struct ctl_config *cfg);
+
+/* ---- ops_out.c ---- */
+
+/* Replies with what the kernel has asked for, and what the server was asked for. */
+void ctl_command_ops(struct ctl_client *c, const struct ctl_request *q);
 
 /* ---- paths_out.c ---- */
 

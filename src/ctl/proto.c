@@ -12,6 +12,7 @@ static const char *const names[CTL_COMMANDS] = {
 	[CTL_PATHS] = "paths", [CTL_ADD] = "add-path", [CTL_REMOVE] = "remove-path",
 	[CTL_POLICY] = "policy", [CTL_RECONNECT] = "reconnect", [CTL_STATS] = "stats",
 	[CTL_RINGS] = "rings", [CTL_INFO] = "info", [CTL_ABORT] = "abort", [CTL_REMOUNT] = "remount",
+	[CTL_OPS] = "ops",
 };
 
 #define BIT(command) (1u << (command))

@@ -225,3 +225,47 @@ void ctl_print_program_table(FILE *f, struct json_object *programs)
 
 	ctl_print_table(f, columns, sizeof(columns) / sizeof(columns[0]), programs, 0);
 }
+
+static void add_averages(struct json_object *rows, const char *ns)
+{
+	for (size_t i = 0; rows && i < json_object_array_length(rows); i++) {
+		struct json_object *o = json_object_array_get_idx(rows, i);
+		uint64_t n = ctl_number_of(o, "count");
+
+		json_object_object_add(o, "average_ns",
+				       json_object_new_uint64(n ? ctl_number_of(o, ns) / n : 0));
+	}
+}
+
+void ctl_print_op_tables(FILE *f, struct json_object *reply)
+{
+	static const struct ctl_column ops[] = {
+		{ "REQUEST", CTL_WORD, "name", NULL },
+		{ "COUNT", CTL_NUMBER, "count", NULL },
+		{ "ERRORS", CTL_NUMBER, "errors", NULL },
+		{ "UNTIMED", CTL_NUMBER, "untimed", NULL },
+		{ "AVERAGE", CTL_TIME, "average_ns", NULL },
+	}, calls[] = {
+		{ "CALL", CTL_WORD, "name", NULL },
+		{ "COUNT", CTL_NUMBER, "count", NULL },
+		{ "ERRORS", CTL_NUMBER, "errors", NULL },
+		{ "AGAIN", CTL_NUMBER, "again", NULL },
+		{ "TIMEOUTS", CTL_NUMBER, "timeouts", NULL },
+		{ "SENT", CTL_BYTES, "tx_bytes", NULL },
+		{ "RECEIVED", CTL_BYTES, "rx_bytes", NULL },
+		{ "QUEUED", CTL_TIME, "queue_ns", NULL },
+		{ "AVERAGE", CTL_TIME, "average_ns", NULL },
+	};
+	struct json_object *o = ctl_member_of(reply, "ops", json_type_array),
+		*c = ctl_member_of(reply, "calls", json_type_array), *some = json_object_new_array();
+
+	for (size_t i = 0; c && some && i < json_object_array_length(c); i++)
+		if (ctl_number_of(json_object_array_get_idx(c, i), "made"))
+			json_object_array_add(some, json_object_get(json_object_array_get_idx(c, i)));
+	add_averages(o, "time_ns");
+	add_averages(some, "rtt_ns");
+	ctl_print_table(f, ops, sizeof(ops) / sizeof(ops[0]), o, 0);
+	fputc('\n', f);
+	ctl_print_table(f, calls, sizeof(calls) / sizeof(calls[0]), some, 0);
+	json_object_put(some);
+}

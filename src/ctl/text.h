@@ -46,5 +46,7 @@ void ctl_print_table(FILE *f, const struct ctl_column *columns, size_t n, struct
 		     unsigned width);
 /* Of a reply's "paths"; and why those that are not connected are not. */
 void ctl_print_path_table(FILE *f, struct json_object *paths);
+/* Of a reply's "ops" and "calls". It gets a member "average_ns" in each row. */
+void ctl_print_op_tables(FILE *f, struct json_object *reply);
 /* Of a reply's "programs". */
 void ctl_print_program_table(FILE *f, struct json_object *programs);

@@ -44,6 +44,7 @@ int ctl_where_find(const char *mountpoint, struct ctl_mount *out)
 	if (fs)
 		*out = (struct ctl_mount){
 			.id = mnt_fs_get_id(fs), .dev = mnt_fs_get_devno(fs), .owner = owner_of(fs),
+			.read_only = mnt_fs_match_options(fs, "ro"),
 			.ours = where_fits(fs, mnt_fs_get_devno(fs)),
 		};
 	mnt_unref_table(table);

@@ -39,6 +39,7 @@ struct ctl_mount {
 	int id;                 /* in this mount namespace; given again when the mount is gone */
 	dev_t dev;
 	uid_t owner;            /* user_id= */
+	bool read_only;
 	bool ours;              /* its type is fuse.nfsrdma-fuse */
 };
 
