@@ -231,7 +231,7 @@ void fs_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bufv, off_
 	r->op.data.start = r->op.call.args.io.offset = at;
 	r->op.data.quick = may_be_held(fi);
 	r->op.data.writeback = fi->writepage;
-	if (is_direct(fi))
+	if (!r->op.data.quick && is_direct(fi))
 		r->gives_up = FS_GIVES_UP_UNTOLD;
 	atomic_fetch_add(&believed_of(r->op.ino)->writing, 1);
 	if (fs_this_lane()->dev->ops->take(fs_this_lane()->dev, r, bufv->buf[0].mem))
