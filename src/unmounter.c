@@ -231,6 +231,9 @@ static bool serve_one(int from, const struct request *q, int given)
 	switch (q->what) {
 	case MOUNT:
 		r.rc = make_mount(q->arg, &fd, &r.eb);
+		/* Not before: whom an automount (autofs, systemd) does not hold up at its own mount point it knows
+		 * by the process group. */
+		setsid();
 		break;
 	case READ_AHEAD:
 		r.rc = known && q->arg <= READ_MOST / 1024 ?
@@ -275,7 +278,6 @@ static void __attribute__((noreturn)) unmounter_serve(void)
 		signal(ignored[i], SIG_IGN);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	setsid();
 	if (chdir("/") < 0)
 		_exit(1);
 	/* Only root has these. The path may lead through directories that others may not

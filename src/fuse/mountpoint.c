@@ -2,9 +2,12 @@
 /* What is looked at before the mount: may this directory be a mount point? */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 #include "fuse/fs.h"
 
@@ -32,10 +35,25 @@ static bool mountpoint_is_empty(const char *path)
 	return empty;
 }
 
+/* An automount is there to be mounted over. Whoever looks into it, and is not of its own process group, asks
+ * for the very mount that is about to be made, and waits for it; O_PATH does not. */
+static bool mountpoint_is_automount(const char *path)
+{
+	int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct statfs st;
+	bool is = fd >= 0 && fstatfs(fd, &st) == 0 && st.f_type == AUTOFS_SUPER_MAGIC;
+
+	if (fd >= 0)
+		close(fd);
+	return is;
+}
+
 int fs_check_mountpoint(const char *path, struct errbuf *eb)
 {
 	struct stat st;
 
+	if (mountpoint_is_automount(path))
+		return 0;
 	if (stat(path, &st) < 0)
 		return err_set(eb, -errno, "cannot mount on '%s': %s%s", path, strerror(errno),
 			       errno == ENOENT ? "; make the directory first" :

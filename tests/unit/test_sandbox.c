@@ -682,9 +682,10 @@ static void stays(void)
 {
 	static const int sigs[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 };
 	char dir[] = "/tmp/unmounter.XXXXXX";
-	const struct unmounter_config cfg = { dir, "fsname=s:/" };
+	const struct unmounter_config cfg = { dir, "fsname=s:/,subtype=" PACKAGE_NAME };
 	struct errbuf eb = { "" };
 	pid_t pid;
+	int fd;
 
 	CHECK(mkdtemp(dir) && unmounter_start(&cfg, argv_play, &eb) == 0);
 	/* Not mounted; but there is an answer, and so somebody there. */
@@ -693,7 +694,14 @@ static void stays(void)
 	for (unsigned i = 0; i < sizeof(sigs) / sizeof(sigs[0]); i++)
 		CHECK(kill(pid, sigs[i]) == 0);
 	CHECK(unmounter_ask(FS_UNMOUNT_LAZY) < 0 && unmounter_ask(FS_UNMOUNT_LAZY) != -ENOTCONN);
+	/* An automount knows by the process group who makes its mount. */
+	CHECK(getpgid(pid) == getpgrp());
+	fd = unmounter_mount(65536, &eb);
 	CHECK(getsid(pid) == pid);
+	if (fd >= 0) {
+		CHECK(unmounter_ask(FS_UNMOUNT_LAZY) == 0);
+		close(fd);
+	}
 	unmounter_end();
 	rmdir(dir);
 }
