@@ -8,6 +8,7 @@
 
 #include "ctl/client.h"
 #include "ctl/ctl.h"
+#include "ctl/metrics.h"
 #include "ctl/mountstats.h"
 #include "ctl/proto.h"
 #include "ctl/text.h"
@@ -16,7 +17,7 @@
 #include "config.h"
 
 /* What getopt_long_only() returns for an option. -h is an abbreviation of --help. */
-enum { LOCAL = 1, PORT, FORCE, INTERVAL, COUNT, JSON, HELP };
+enum { LOCAL = 1, PORT, FORCE, INTERVAL, COUNT, LISTEN, MODE, JSON, HELP };
 #define BIT(option) (1u << (option))
 
 static const struct option options[] = {
@@ -25,44 +26,53 @@ static const struct option options[] = {
 	{ "force", no_argument, NULL, FORCE },
 	{ "interval", required_argument, NULL, INTERVAL },
 	{ "count", required_argument, NULL, COUNT },
+	{ "listen", required_argument, NULL, LISTEN },
+	{ "mode", required_argument, NULL, MODE },
 	{ "json", no_argument, NULL, JSON },
 	{ "help", no_argument, NULL, HELP },
 	{ NULL, 0, NULL, 0 },
 };
 
-/* top and mountstats are none of the protocol's commands: they ask for stats and ops. */
+struct args {
+	const char *mountpoint, *word;
+	const struct verb *verb;
+	const char *local, *listen;
+	unsigned given;         /* which options: BIT() */
+	unsigned port, interval_ms, count, mode;
+};
+
+static int run_top(const struct args *a, const struct ctl_peer *p, struct errbuf *eb);
+static int run_metrics(const struct args *a, const struct ctl_peer *p, struct errbuf *eb);
+
 static const struct verb {
 	const char *name, *word;        /* the member that the word behind it becomes */
 	bool needed;                    /* there must be one */
 	unsigned options;
 	const char *args, *help;
+	/* For what asks more than one question of its name. NULL: ctl_main_ask() */
+	int (*run)(const struct args *a, const struct ctl_peer *p, struct errbuf *eb);
 } verbs[] = {
-	{ "paths", NULL, false, 0, "", "show the paths to the server" },
-	{ "add-path", "server", true, BIT(LOCAL) | BIT(PORT),
-	  " ADDRESS [--local ADDRESS|INTERFACE] [--port N]", "add a path, and wait until it is connected" },
-	{ "remove-path", "path", true, BIT(FORCE), " ID|ADDRESS [--force]",
-	  "remove a path; --force: even the last one" },
-	{ "policy", "policy", false, 0, " [NAME]",
+	{ "paths", NULL, false, BIT(JSON), "", "show the paths to the server", NULL },
+	{ "add-path", "server", true, BIT(LOCAL) | BIT(PORT) | BIT(JSON),
+	  " ADDRESS [--local ADDRESS|INTERFACE] [--port N]", "add a path, and wait until it is connected", NULL },
+	{ "remove-path", "path", true, BIT(FORCE) | BIT(JSON), " ID|ADDRESS [--force]",
+	  "remove a path; --force: even the last one", NULL },
+	{ "policy", "policy", false, BIT(JSON), " [NAME]",
 	  "show or set how calls are spread: min-inflight, round-robin,\n"
-	  "                min-latency" },
-	{ "reconnect", "path", true, 0, " ID|ADDRESS|all", "close a path's connections, and connect again" },
-	{ "info", NULL, false, 0, "", "show what the mount has come to: version, connections, sizes" },
-	{ "stats", NULL, false, 0, "", "show all counters" },
-	{ "rings", NULL, false, 0, "", "show the programs that read and write past the kernel" },
-	{ "abort", NULL, false, 0, "", "end the mount at once, also if the server or the daemon is dead: programs\n"
-	  "                that use it get errors, and what the server has not taken is lost" },
-	{ "ops", NULL, false, 0, "", "show what the kernel has asked for, and the calls to the server, each with times" },
-	{ "mountstats", NULL, false, 0, "", "the same in the form of /proc/self/mountstats" },
-	{ "top", NULL, false, BIT(INTERVAL) | BIT(COUNT), " [--interval SECONDS] [--count N]",
-	  "show rates of calls and bytes, repeatedly" },
-};
-
-struct args {
-	const char *mountpoint, *word;
-	const struct verb *verb;
-	const char *local;
-	unsigned given;         /* which options: BIT() */
-	unsigned port, interval_ms, count;
+	  "                min-latency", NULL },
+	{ "reconnect", "path", true, BIT(JSON), " ID|ADDRESS|all", "close a path's connections, and connect again", NULL },
+	{ "info", NULL, false, BIT(JSON), "", "show what the mount has come to: version, connections, sizes", NULL },
+	{ "stats", NULL, false, BIT(JSON), "", "show all counters", NULL },
+	{ "rings", NULL, false, BIT(JSON), "", "show the programs that read and write past the kernel", NULL },
+	{ "abort", NULL, false, BIT(JSON), "", "end the mount at once, also if the server or the daemon is dead: programs\n"
+	  "                that use it get errors, and what the server has not taken is lost", NULL },
+	{ "ops", NULL, false, BIT(JSON), "", "show what the kernel has asked for, and the calls to the server, each with times",
+	  NULL },
+	{ "mountstats", NULL, false, BIT(JSON), "", "the same in the form of /proc/self/mountstats", NULL },
+	{ "metrics", NULL, false, BIT(LISTEN) | BIT(MODE), " [--listen SOCKET [--mode OCTAL]]",
+	  "show all of that in the format of OpenMetrics, or serve it by HTTP", run_metrics },
+	{ "top", NULL, false, BIT(INTERVAL) | BIT(COUNT) | BIT(JSON), " [--interval SECONDS] [--count N]",
+	  "show rates of calls and bytes, repeatedly", run_top },
 };
 
 static const char usage_line[] =
@@ -75,7 +85,7 @@ static void ctl_help(void)
 	     "Controls a mount while it runs. Only the user who mounted it and root may.\n");
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
 		printf("  %s%s\n                %s\n", verbs[i].name, verbs[i].args, verbs[i].help);
-	puts("\n  --json        print the daemon's reply as one line of JSON (top: one each time)\n\n"
+	puts("\n  --json        print the daemon's reply as one line of JSON (top: one each time; not for metrics)\n\n"
 	     "Exit status: 0 done; 1 refused; 2 the command line is wrong; 3 no such mount, or its\n"
 	     "daemon does not answer. See " PACKAGE_NAME "(8).");
 }
@@ -107,6 +117,14 @@ static int ctl_seconds(const char *text, unsigned *ms, struct errbuf *eb)
 	return 0;
 }
 
+static int ctl_mode(const char *text, unsigned *mode, struct errbuf *eb)
+{
+	if (!*text || strlen(text) > 4 || text[strspn(text, "01234567")] || strtoul(text, NULL, 8) > 0777)
+		return err_set(eb, -EINVAL, "--mode: '%s' is not an octal number from 0 to 777", text);
+	*mode = (unsigned)strtoul(text, NULL, 8);
+	return 0;
+}
+
 static int take_option(struct args *a, int option, const char *word, struct errbuf *eb)
 {
 	if (option == ':')
@@ -124,6 +142,11 @@ static int take_option(struct args *a, int option, const char *word, struct errb
 		return ctl_seconds(optarg, &a->interval_ms, eb);
 	case COUNT:
 		return ctl_number("--count", optarg, 1, 1000000000, &a->count, eb);
+	case LISTEN:
+		a->listen = optarg;
+		return 0;
+	case MODE:
+		return ctl_mode(optarg, &a->mode, eb);
 	default:
 		return 0;
 	}
@@ -159,7 +182,7 @@ static int ctl_parse(struct args *a, int argc, char **argv, struct errbuf *eb)
 {
 	int option, rc = 0;
 
-	*a = (struct args){ .interval_ms = 1000 };
+	*a = (struct args){ .interval_ms = 1000, .mode = 0600 };
 	optind = 0;             /* the program's own options may have been read */
 	while (!rc && !(a->given & BIT(HELP)) &&
 	       (option = getopt_long_only(argc, argv, ":", options, NULL)) != -1)
@@ -167,7 +190,7 @@ static int ctl_parse(struct args *a, int argc, char **argv, struct errbuf *eb)
 	if (!rc && !(a->given & BIT(HELP)))
 		rc = take_words(a, argc - optind, argv + optind, eb);
 	for (const struct option *o = options; !rc && a->verb && o->name; o++)
-		if (o->val < JSON && a->given & ~a->verb->options & BIT(o->val))
+		if (o->val != HELP && a->given & ~a->verb->options & BIT(o->val))
 			rc = err_set(eb, -EINVAL, "--%s is not for %s", o->name, a->verb->name);
 	return rc;
 }
@@ -260,6 +283,18 @@ static int ctl_main_ask(const struct args *a, const struct ctl_peer *p, struct e
 	return status;
 }
 
+static int run_top(const struct args *a, const struct ctl_peer *p, struct errbuf *eb)
+{
+	return ctl_top(p, a->interval_ms, a->count, a->given & BIT(JSON), eb);
+}
+
+static int run_metrics(const struct args *a, const struct ctl_peer *p, struct errbuf *eb)
+{
+	if (a->listen)
+		return ctl_metrics_serve(p, a->listen, a->mode, eb);
+	return ctl_metrics_print(p, stdout, eb);
+}
+
 int ctl_main(int argc, char **argv)
 {
 	struct errbuf eb = { "" };
@@ -277,8 +312,7 @@ int ctl_main(int argc, char **argv)
 	}
 	status = ctl_peer_find(&p, a.mountpoint, &eb);
 	if (!status)
-		status = strcmp(a.verb->name, "top") != 0 ? ctl_main_ask(&a, &p, &eb) :
-			 ctl_top(&p, a.interval_ms, a.count, a.given & BIT(JSON), &eb);
+		status = (a.verb->run ? a.verb->run : ctl_main_ask)(&a, &p, &eb);
 	ctl_peer_free(&p);
 	if (fflush(stdout) || ferror(stdout)) {
 		log_err("ctl: cannot write to standard output: %s", strerror(errno));
