@@ -248,10 +248,9 @@ int ctl_metrics_serve(const struct ctl_peer *p, const char *path, mode_t mode, s
 	rc = remove_left(&un);
 	if (rc == -EADDRINUSE)
 		return err_set(eb, CTL_REFUSED, "--listen: another process listens at '%s'", path);
-	if (!rc)
-		rc = fd = listen_at(&un, mode);
-	if (rc < 0)
-		return err_set(eb, CTL_REFUSED, "--listen: cannot make a socket '%s': %s", path, strerror(-rc));
+	fd = rc ? rc : listen_at(&un, mode);
+	if (fd < 0)
+		return err_set(eb, CTL_REFUSED, "--listen: cannot make a socket '%s': %s", path, strerror(-fd));
 	strcpy(served, path);
 	catch_end();
 	rc = serve_all(fd, p->mountpoint);
