@@ -16,7 +16,7 @@ readonly BUILD_PACKAGES=(
 readonly TEST_PACKAGES=(
 	libnfs-dev libcriterion-dev diffutils fio git sqlite3 xz-utils
 	clang libclang-rt-dev valgrind strace openssl gawk debootstrap debian-archive-keyring
-	attr acl nfs4-acl-tools
+	attr acl nfs4-acl-tools zsh
 	nfs-ganesha nfs-ganesha-vfs nfs-ganesha-mem nfs-common rpcbind iproute2 util-linux fuse3 procps psmisc
 )
 
@@ -26,6 +26,9 @@ readonly BENCH_PROGRAMS=(
 	fio=fio gnuplot=gnuplot-nox git=git sqlite3=sqlite3 mount.nfs=nfs-common
 	nfs-cp=libnfs-utils nfsc/libnfs.h=libnfs-dev cc=gcc ganesha.nfsd=nfs-ganesha-vfs rpcbind=rpcbind
 )
+
+# To make Debian packages, and to look at them.
+readonly DEB_PACKAGES=(build-essential debhelper lintian)
 
 # What looks for faults in the sources.
 readonly LINT_PACKAGES=(shellcheck clang clang-tidy)

@@ -401,6 +401,9 @@ int main(int argc, char **argv)
 	} else if (m.opt.action == OPT_VERSION) {
 		options_version(stdout);
 		rc = 0;
+	} else if (m.opt.action == OPT_WORDS) {
+		options_words(stdout);
+		rc = 0;
 	} else if (m.opt.remount) {
 		rc = remount_main(&m.opt);
 	} else {

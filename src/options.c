@@ -235,11 +235,15 @@ static void set_defaults(struct options *o)
 	}
 }
 
+/* What --words is called: it has no letter. */
+#define LETTER_WORDS 2
+
 /* The next option; 1: a word that is none is in optarg; -1: only such words follow. */
 static int next_option(int argc, char *const *argv)
 {
 	static const struct option names[] = {
-		{ "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' }, { 0 },
+		{ "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' },
+		{ "words", no_argument, NULL, LETTER_WORDS }, { 0 },
 	};
 
 	return getopt_long(argc, argv, "-:fdvrwsnVho:t:N:", names, NULL);
@@ -280,6 +284,9 @@ static int take_letter(struct options *o, int letter, const char *word, struct e
 		return 0;
 	case 'h':
 		o->action = OPT_HELP;
+		return 0;
+	case LETTER_WORDS:
+		o->action = OPT_WORDS;
 		return 0;
 	case 'o':
 		return take_options(o, optarg, eb);

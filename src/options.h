@@ -13,7 +13,7 @@
 #include "fuse/fs.h"
 #include "nfs/plan.h"
 
-enum opt_action { OPT_MOUNT, OPT_HELP, OPT_VERSION };
+enum opt_action { OPT_MOUNT, OPT_HELP, OPT_VERSION, OPT_WORDS };
 enum opt_memreg { OPT_MEMREG_AUTO, OPT_MEMREG_POOL, OPT_MEMREG_CALL, OPT_MEMREG_MW };
 enum opt_sec { OPT_SEC_SYS, OPT_SEC_NONE };
 enum opt_consistency { OPT_CTO, OPT_SOLO };
@@ -122,3 +122,6 @@ int options_remount(const struct options *o, const char *list, struct options *t
 
 void options_help(FILE *out);
 void options_version(FILE *out);
+/* What -o takes, for the shells' completion, one a line: "name"; "name=" if any value may follow;
+ * "name=word" for each word that may. */
+void options_words(FILE *out);

@@ -84,6 +84,7 @@ void options_help(FILE *out)
 		"  -n                    accepted without effect\n"
 		"  -V, --version         print the version\n"
 		"  -h, --help            print this\n"
+		"  --words               print the words of -o, for the completion of shells\n"
 		"  -o OPTION[,OPTION...] mount options:\n", opt_usage_line);
 	for (size_t i = 0; i < opt_rows; i++) {
 		const struct row *r = &opt_table[i];
@@ -113,4 +114,20 @@ void options_help(FILE *out)
 void options_version(FILE *out)
 {
 	fprintf(out, "%s\n", PACKAGE_STRING);
+}
+
+void options_words(FILE *out)
+{
+	for (size_t i = 0; i < opt_rows; i++) {
+		const char *name = opt_table[i].name;
+		const struct row *r = opt_meaning(&opt_table[i]);
+
+		if (r->kind == UINT || r->kind == STRING)
+			fprintf(out, "%s=\n", name);
+		else if (r->kind != CHOICE && r->kind != REFUSE && strcmp(name, "x-") != 0)
+			fprintf(out, "%s\n", name);
+		for (const struct choice *c = r->choices; c && c->word; c++)
+			if (!c->refuse)
+				fprintf(out, "%s=%s\n", name, c->word);
+	}
 }

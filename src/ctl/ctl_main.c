@@ -17,8 +17,10 @@
 #include "config.h"
 
 /* What getopt_long_only() returns for an option. -h is an abbreviation of --help. */
-enum { LOCAL = 1, PORT, FORCE, INTERVAL, COUNT, LISTEN, MODE, JSON, HELP };
+enum { LOCAL = 1, PORT, FORCE, INTERVAL, COUNT, LISTEN, MODE, JSON, HELP, WORDS };
 #define BIT(option) (1u << (option))
+/* Options that need no mount. */
+#define ALONE (BIT(HELP) | BIT(WORDS))
 
 static const struct option options[] = {
 	{ "local", required_argument, NULL, LOCAL },
@@ -30,6 +32,7 @@ static const struct option options[] = {
 	{ "mode", required_argument, NULL, MODE },
 	{ "json", no_argument, NULL, JSON },
 	{ "help", no_argument, NULL, HELP },
+	{ "words", no_argument, NULL, WORDS },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -88,6 +91,18 @@ static void ctl_help(void)
 	puts("\n  --json        print the daemon's reply as one line of JSON (top: one each time; not for metrics)\n\n"
 	     "Exit status: 0 done; 1 refused; 2 the command line is wrong; 3 no such mount, or its\n"
 	     "daemon does not answer. See " PACKAGE_NAME "(8).");
+}
+
+/* For the shells' completion: a line for each command, with its options behind it. */
+static void ctl_words(void)
+{
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+		fputs(verbs[i].name, stdout);
+		for (const struct option *o = options; o->name; o++)
+			if (verbs[i].options & BIT(o->val))
+				printf(" --%s", o->name);
+		putchar('\n');
+	}
 }
 
 /* ---- arguments ---- */
@@ -184,10 +199,10 @@ static int ctl_parse(struct args *a, int argc, char **argv, struct errbuf *eb)
 
 	*a = (struct args){ .interval_ms = 1000, .mode = 0600 };
 	optind = 0;             /* the program's own options may have been read */
-	while (!rc && !(a->given & BIT(HELP)) &&
+	while (!rc && !(a->given & ALONE) &&
 	       (option = getopt_long_only(argc, argv, ":", options, NULL)) != -1)
 		rc = take_option(a, option, argv[optind - 1], eb);
-	if (!rc && !(a->given & BIT(HELP)))
+	if (!rc && !(a->given & ALONE))
 		rc = take_words(a, argc - optind, argv + optind, eb);
 	for (const struct option *o = options; !rc && a->verb && o->name; o++)
 		if (o->val != HELP && a->given & ~a->verb->options & BIT(o->val))
@@ -306,8 +321,8 @@ int ctl_main(int argc, char **argv)
 		log_err("ctl: %s", eb.text);
 		return CTL_USAGE;
 	}
-	if (!a.verb) {                  /* --help */
-		ctl_help();
+	if (!a.verb) {
+		(a.given & BIT(WORDS) ? ctl_words : ctl_help)();
 		return CTL_OK;
 	}
 	status = ctl_peer_find(&p, a.mountpoint, &eb);
