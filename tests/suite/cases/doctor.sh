@@ -91,7 +91,7 @@ says "good: locked memory: a limit of 64 KiB, and iWARP in user space locks none
 
 # the report, of a mount that runs
 mount_up
-echo text >"$MNT/secretname" || fail write
+echo text >"$WORK/secretname" || fail write
 doctor 0 "$REMOTE" -o "$options,stats=/var/tmp/secretstats" --report "$TMPDIR/report"
 equal "$(stat -c %a "$TMPDIR/report")" 600 "the report's mode"
 for text in "program: nfsrdma-fuse" "library: libibverbs.so" "distribution:" "== findings" "good: mount:" \
