@@ -71,6 +71,7 @@ static void tell_of_attempts(struct mount *m, bool tells)
 {
 	m->cfg.tries_again = m->opt.bg && tells ? on_tries_again : NULL;
 	m->cfg.tries_again_arg = m;
+	m->cfg.own = &m->own;
 }
 
 /* Between two attempts to find the server's address. */
@@ -105,6 +106,7 @@ static int prepare_fs(struct mount *m, struct errbuf *eb)
 		.posix_locks = setup_server_locks(o, OPT_LOCAL_POSIX),
 		.flock_locks = setup_server_locks(o, OPT_LOCAL_FLOCK),
 		.late_data = !o->delegflush,
+		.ugid = m->ugid,
 		.rings = { .most_rings = o->maxrings, .most_bytes = (uint64_t)o->ringmem << 20 },
 		.mount = unmounter_mount,
 		.read_ahead = unmounter_read_ahead,
@@ -336,7 +338,10 @@ static int open_stats_dir(const struct options *o)
 
 static int mount_and_run(struct mount *m, char **argv)
 {
-	int rc = daemon_start(m->opt.foreground, &m->eb);
+	int rc = setup_ugid(&m->ugid, &m->ugid_table, &m->own, &m->opt, &m->eb);
+
+	if (!rc)
+		rc = daemon_start(m->opt.foreground, &m->eb);
 
 	/* Before signals are blocked: it may wait for somebody else's server. */
 	m->stats_dir = open_stats_dir(&m->opt);

@@ -27,6 +27,9 @@ struct mount {
 	struct options opt;     /* those that it was made with */
 	struct options now;     /* the command thread's: with what remounts have changed; strings are opt's */
 	struct nfs_config cfg;
+	struct ugid ugid_table;
+	const struct ugid *ugid;        /* the table; NULL: users are the same on the server */
+	struct rpc_cred own;            /* this process there */
 	struct nfs_client *client;
 	struct fs *fs;
 	struct ctl *ctl;        /* NULL: the mount cannot be controlled */

@@ -200,6 +200,10 @@ static int options_settle(struct options *o, struct errbuf *eb)
 	if (o->retry == UINT_UNSET)
 		o->retry = o->bg ? RETRY_BG : 0;
 	opt_settle_paths(o);
+	if ((o->idmap == OPT_IDMAP_FILE) != (o->idmapfile != NULL))
+		return err_set(eb, -EINVAL, "options 'idmap=file' and 'idmapfile=FILE' go together");
+	if (o->idmap == OPT_IDMAP_FILE && o->acl)
+		return err_set(eb, -EINVAL, "options 'acl' and 'idmap=file' exclude each other: lists have numbers, too");
 	if (o->allow_root && o->allow_other == OPT_YES)
 		return err_set(eb, -EINVAL, "options 'allow_root' and 'allow_other' exclude each other");
 	if (o->allow_other == OPT_UNSET)

@@ -16,6 +16,7 @@
 enum opt_action { OPT_MOUNT, OPT_HELP, OPT_VERSION, OPT_WORDS };
 enum opt_memreg { OPT_MEMREG_AUTO, OPT_MEMREG_POOL, OPT_MEMREG_CALL, OPT_MEMREG_MW };
 enum opt_sec { OPT_SEC_SYS, OPT_SEC_NONE };
+enum opt_idmap { OPT_IDMAP_USER, OPT_IDMAP_NONE, OPT_IDMAP_FILE };
 enum opt_consistency { OPT_CTO, OPT_SOLO };
 enum opt_local_lock { OPT_LOCAL_FLOCK = 1, OPT_LOCAL_POSIX = 2 };
 /* 4: only while parsing; 4.2, or 4.1 if the server has no 4.2 */
@@ -60,6 +61,8 @@ struct options {
 	unsigned readahead;     /* bytes; 0: off */
 	bool rdirplus, acl;
 	bool nolock, deleg, delegflush;
+	enum opt_idmap idmap;
+	char *idmapfile;        /* absolute path, or NULL */
 	int local_lock;         /* enum opt_local_lock, several */
 
 	/* RDMA */

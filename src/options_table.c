@@ -87,6 +87,13 @@ static const struct choice sec_words[] = {
 	{ NULL, 0, NULL },
 };
 
+static const struct choice idmap_words[] = {
+	{ "user", OPT_IDMAP_USER, NULL },
+	{ "none", OPT_IDMAP_NONE, NULL },
+	{ "file", OPT_IDMAP_FILE, NULL },
+	{ NULL, 0, NULL },
+};
+
 static const struct choice lookupcache_words[] = {
 	{ "all", FS_LOOKUPCACHE_ALL, NULL },
 	{ "pos", FS_LOOKUPCACHE_POS, NULL },
@@ -163,6 +170,10 @@ const struct row opt_table[] = {
 	{ "local_lock", g_server, "which locks are local even so", WORD(local_lock, local_lock_words, 0) },
 	{ "acl", g_server, "the server's access control lists", SETS(acl, true) },
 	{ "noacl", g_server, "the server is not asked for them", DEFAULT(acl, false) },
+
+	{ "idmap", g_server, "who is who on the server", WORD(idmap, idmap_words, OPT_IDMAP_USER) },
+	{ "idmapfile", g_server, "for idmap=file", .kind = STRING, AT(idmapfile), .def_text = "none", .meta = "FILE",
+	  .apply = opt_apply_path },
 
 	{ "fabric", g_rdma, "what carries RDMA", WORD(fabric, fabric_words, NFS_PLAN_AUTO) },
 	{ "nconnect", g_rdma, "threads, each with a connection on each path",

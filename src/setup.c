@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The client's configuration, what its plan is made from (nfs/plan.h), and the file system's
  * configuration, by the options. */
+#include <errno.h>
 #include <netinet/in.h>
+#include <unistd.h>
 #include "nfs/nfs.h"
 #include "rpcrdma/memreg.h"
 #include "setup.h"
@@ -75,6 +77,31 @@ struct nfs_config setup_times(const struct options *o)
 	return (struct nfs_config){
 		.timeo_ms = o->timeo * 100, .retrans = o->retrans, .soft = o->soft, .heartbeat_ms = o->heartbeat * 1000,
 	};
+}
+
+int setup_ugid(const struct ugid **out, struct ugid *to, struct rpc_cred *own, const struct options *o,
+	       struct errbuf *eb)
+{
+	struct errbuf why;
+	int rc = 0;
+
+	*out = NULL;
+	*own = (struct rpc_cred){ .uid = geteuid(), .gid = getegid() };
+	if (o->idmap == OPT_IDMAP_FILE) {
+		rc = ugid_of_file(to, o->idmapfile, eb);
+	} else if (o->idmap == OPT_IDMAP_USER && ugid_of_namespace(to, "/proc/self", &why)) {
+		log_info("%s: users are taken to be the same on the server", why.text);
+		return 0;
+	}
+	if (rc || o->idmap == OPT_IDMAP_NONE || !(to->user.n + to->group.n))
+		return rc;
+	if (o->acl)
+		return err_set(eb, -EINVAL, "option acl: in this user namespace users have other numbers than outside, and "
+			       "lists of the server have those; do without, or give idmap=none as well");
+	own->uid = ugid_there(&to->user, own->uid);
+	own->gid = ugid_there(&to->group, own->gid);
+	*out = to;
+	return 0;
 }
 
 /* With noac, options_settle() has set the cache times to 0. */

@@ -90,11 +90,18 @@ static int try_places(const struct ctl_peer *p, char name[CTL_NAME_MAX], struct 
 	unsigned n = ctl_where_dirs(p->mount.owner, dirs);
 	int rc = -ENOENT;
 
+	/* A socket without a daemon says more than a place without a socket. */
 	for (unsigned i = 0; i < n && (rc == -ENOENT || rc == -ECONNREFUSED); i++) {
-		rc = ctl_where_check(dirs[i], p->mount.owner, eb);
-		ctl_where_name(dirs[i], &p->mount, name);
-		if (!rc)
-			rc = connect_to(name);
+		char next[CTL_NAME_MAX];
+		int there = ctl_where_check(dirs[i], p->mount.owner, eb);
+
+		ctl_where_name(dirs[i], &p->mount, next);
+		if (!there)
+			there = connect_to(next);
+		if (there == -ENOENT && rc == -ECONNREFUSED)
+			continue;
+		rc = there;
+		memcpy(name, next, sizeof(next));
 	}
 	return rc;
 }

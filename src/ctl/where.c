@@ -115,12 +115,10 @@ unsigned ctl_where_dirs(uid_t uid, char out[CTL_DIRS][CTL_DIR_MAX])
 	struct stat st;
 	unsigned n = 0;
 
-	if (uid == 0) {
-		snprintf(out[0], CTL_DIR_MAX, "%s/" PACKAGE_NAME, ctl_roots.run);
-		return 1;
-	}
 	snprintf(home, sizeof(home), "%s/%u", ctl_roots.run_user, uid);
-	if (lstat(home, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == uid)
+	if (uid == 0)
+		snprintf(out[n++], CTL_DIR_MAX, "%s/" PACKAGE_NAME, ctl_roots.run);
+	else if (lstat(home, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == uid)
 		snprintf(out[n++], CTL_DIR_MAX, "%s/%u/" PACKAGE_NAME, ctl_roots.run_user, uid);
 	snprintf(out[n++], CTL_DIR_MAX, "%s/" PACKAGE_NAME "-%u", ctl_roots.tmp, uid);
 	return n;
@@ -161,12 +159,16 @@ int ctl_where_make(char out[CTL_DIR_MAX], struct errbuf *eb)
 {
 	char dirs[CTL_DIRS][CTL_DIR_MAX];
 	uid_t uid = geteuid();
+	unsigned n = ctl_where_dirs(uid, dirs);
+	int rc = -ENOENT;
 
-	ctl_where_dirs(uid, dirs);
-	memcpy(out, dirs[0], CTL_DIR_MAX);
-	if (mkdir(out, 0700) < 0 && errno != EEXIST)
-		return err_set(eb, -errno, "cannot make '%s': %s", out, strerror(errno));
-	return ctl_where_check(out, uid, eb);
+	for (unsigned i = 0; i < n; i++) {
+		memcpy(out, dirs[i], CTL_DIR_MAX);
+		if (mkdir(out, 0700) == 0 || errno == EEXIST)
+			return ctl_where_check(out, uid, eb);
+		rc = err_set(eb, -errno, "cannot make '%s': %s", out, strerror(errno));
+	}
+	return rc;
 }
 
 int ctl_where_make_rings(char out[CTL_DIR_MAX], struct errbuf *eb)
@@ -176,7 +178,7 @@ int ctl_where_make_rings(char out[CTL_DIR_MAX], struct errbuf *eb)
 	snprintf(out, CTL_DIR_MAX, "%s/" PACKAGE_NAME "-rings", ctl_roots.run);
 	if (mkdir(out, 0755) == 0)
 		(void)!chmod(out, 0755);        /* the umask */
-	else if (errno != EEXIST)
-		return err_set(eb, -errno, "cannot make '%s': %s", out, strerror(errno));
+	else if (errno != EEXIST)       /* root of a user namespace only */
+		return ctl_where_make(out, eb);
 	return where_check(out, 0, 022, eb);
 }

@@ -8,7 +8,7 @@
  *
  *     DIR     /run/nfsrdma-fuse             root's mounts
  *             /run/user/UID/nfsrdma-fuse    others', if they have a /run/user/UID
- *             /tmp/nfsrdma-fuse-UID         otherwise
+ *             /tmp/nfsrdma-fuse-UID         otherwise; also of who is root in a user namespace only
  *
  * The kernel gives a device number to one mount at a time, so the daemon whose mount has it may
  * replace whatever is there: the socket of a daemon that was killed, or of one whose mount has

@@ -27,8 +27,8 @@ void fs_stat(const struct fs *fs, struct stat *st, const struct nfs_attr *a)
 	st->st_ino = attr_number(fs, a);
 	st->st_mode = a->mode;
 	st->st_nlink = a->nlink;
-	st->st_uid = a->uid;
-	st->st_gid = a->gid;
+	st->st_uid = fs->cfg.ugid ? ugid_here(&fs->cfg.ugid->user, a->uid) : a->uid;
+	st->st_gid = fs->cfg.ugid ? ugid_here(&fs->cfg.ugid->group, a->gid) : a->gid;
 	st->st_rdev = makedev(a->rdev_major, a->rdev_minor);
 	st->st_size = a->size > INT64_MAX ? INT64_MAX : (off_t)a->size;
 	st->st_blocks = (blkcnt_t)((a->used + 511) / 512);

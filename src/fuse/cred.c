@@ -52,7 +52,8 @@ static void say_no_files(int err)
 			 "files (ulimit -n, LimitNOFILE=)", strerror(err));
 }
 
-static void read_groups(fuse_req_t req, struct rpc_cred *cred)
+/* A group that the server has no number for is left out. */
+static void read_groups(fuse_req_t req, const struct ugid_map *map, struct rpc_cred *cred)
 {
 	const struct fuse_ctx *ctx = fuse_req_ctx(req);
 	gid_t all[GROUPS_MAX];
@@ -73,7 +74,8 @@ static void read_groups(fuse_req_t req, struct rpc_cred *cred)
 		n = GROUPS_MAX;
 	cred->ngids = 0;
 	for (int i = 0; i < n && cred->ngids < RPC_GIDS_MAX; i++)
-		cred->gids[cred->ngids++] = all[i];
+		if (!map || ugid_find_there(map, all[i], &all[i]))
+			cred->gids[cred->ngids++] = all[i];
 }
 
 void fs_cred(struct fs_lane *fl, fuse_req_t req, uint64_t now, struct rpc_cred *out)
@@ -81,12 +83,15 @@ void fs_cred(struct fs_lane *fl, fuse_req_t req, uint64_t now, struct rpc_cred *
 	const struct fuse_ctx *ctx = fuse_req_ctx(req);
 	struct fs_cred_slot *s = &fl->creds[(unsigned)ctx->pid & (FS_CRED_CACHE - 1)];
 
-	if (s->pid != ctx->pid || s->cred.uid != ctx->uid || s->cred.gid != ctx->gid ||
-	    now >= s->until_ns) {
+	if (s->pid != ctx->pid || s->uid != ctx->uid || s->gid != ctx->gid || now >= s->until_ns) {
+		const struct ugid *map = fl->fs->cfg.ugid;
+
 		s->pid = ctx->pid;
-		s->cred.uid = ctx->uid;
-		s->cred.gid = ctx->gid;
-		read_groups(req, &s->cred);
+		s->uid = ctx->uid;
+		s->gid = ctx->gid;
+		s->cred.uid = map ? ugid_there(&map->user, ctx->uid) : ctx->uid;
+		s->cred.gid = map ? ugid_there(&map->group, ctx->gid) : ctx->gid;
+		read_groups(req, map ? &map->group : NULL, &s->cred);
 		s->until_ns = now + GROUPS_NS;
 	}
 	*out = s->cred;

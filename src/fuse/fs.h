@@ -11,6 +11,7 @@
 #pragma once
 
 #include "base/log.h"
+#include "fuse/ugid.h"
 #include "ring/rings.h"
 #include "vfs/vfs.h"
 
@@ -28,6 +29,7 @@ struct fs_config {
 	enum fs_lookupcache lookupcache;
 	bool debug;                     /* libfuse logs each request */
 	bool posix_locks, flock_locks;  /* the server has fcntl()'s locks; flock()'s */
+	const struct ugid *ugid;        /* who is who on the server; NULL: as here. Outlives *out */
 	bool late_data;                 /* what was written may be sent after close(), under a delegation to write */
 	/* Of a process that keeps the privileges for it. NULL: for tests.
 	 *   mount       mounts with these options and this max_read. A descriptor of /dev/fuse,

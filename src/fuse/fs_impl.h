@@ -30,6 +30,8 @@
 
 struct fs_cred_slot {
 	pid_t pid;
+	uid_t uid;                      /* here; cred has the server's */
+	gid_t gid;
 	uint64_t until_ns;
 	struct rpc_cred cred;
 };

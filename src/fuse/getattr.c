@@ -128,6 +128,13 @@ static bool set_by_file(struct fs_req *r, const struct fuse_file_info *fi)
 	return true;
 }
 
+/* The new owner and group become the server's. false: the server has no number for one of them. */
+static bool is_known(const struct ugid *u, struct nfs_sattr *a)
+{
+	return !u || ((!(a->valid & NFS_SET_UID) || ugid_find_there(&u->user, a->uid, &a->uid)) &&
+		      (!(a->valid & NFS_SET_GID) || ugid_find_there(&u->group, a->gid, &a->gid)));
+}
+
 void fs_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
 		struct fuse_file_info *fi)
 {
@@ -138,6 +145,10 @@ void fs_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
 		return;
 	r->op.end = attr_done;
 	fs_sattr(&r->op.call.args.sattr, st, to_set);
+	if (!is_known(fs_of_req(r)->cfg.ugid, &r->op.call.args.sattr)) {
+		fs_end_err(r, EINVAL);
+		return;
+	}
 	/* The kernel sends this when it leaves clearing set-id bits to the server. GETATTR is
 	 * enough, and a server may refuse even a SETATTR that changes nothing. */
 	if (!r->op.call.args.sattr.valid) {

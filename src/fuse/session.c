@@ -282,7 +282,7 @@ static int root_init(struct fs *fs, struct errbuf *eb)
 
 	if (!q)
 		return err_set(eb, -ENOMEM, "out of memory");
-	q->cred = (struct rpc_cred){ .uid = geteuid(), .gid = getegid() };
+	q->cred = fs->vfs.cl->own;
 	c->cred = &q->cred;
 	c->args.fh = &fs->vfs.cl->root_fh;
 	c->op = NFS_OP_GETATTR;

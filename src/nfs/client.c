@@ -178,7 +178,7 @@ static int client_make(const struct nfs_config *cfg, struct attempt *a, struct n
 	if (!cl)
 		return err_set(eb, -ENOMEM, "out of memory");
 	cl->cfg = *cfg;
-	cl->own = (struct rpc_cred){ .uid = geteuid(), .gid = getegid() };
+	cl->own = cfg->own ? *cfg->own : (struct rpc_cred){ .uid = geteuid(), .gid = getegid() };
 	fab_domain_init(&cl->domain);
 	meminfo_open(&cl->meminfo, "");
 	for (unsigned i = 0; i < cfg->npaths; i++)

@@ -46,6 +46,7 @@ struct nfs_config {
 	unsigned mdconnect;             /* further connections on each path and lane, for calls
 					 * without file data */
 	_Atomic unsigned heartbeat_ms;  /* a connection that is silent for so long is dead; 0: none is */
+	const struct rpc_cred *own;     /* the daemon on the server; NULL: as here. Copied */
 	const char *server;             /* as the user wrote it */
 	const char *export;
 	unsigned lanes;

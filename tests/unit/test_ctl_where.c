@@ -236,8 +236,10 @@ Test(ctl_where, which_directory)
 	strcpy(dir, "/tmp/where.XXXXXX");
 	cr_assert(mkdtemp(dir));
 	ctl_roots = (struct ctl_roots){ .run = "/r", .run_user = dir, .tmp = "/t" };
-	cr_assert_eq(ctl_where_dirs(0, dirs), 1);
+	/* The second one: of root of a user namespace. */
+	cr_assert_eq(ctl_where_dirs(0, dirs), 2);
 	cr_assert_str_eq(dirs[0], "/r/nfsrdma-fuse");
+	cr_assert_str_eq(dirs[1], "/t/nfsrdma-fuse-0");
 	snprintf(want, sizeof(want), "/t/nfsrdma-fuse-%u", uid);
 	cr_assert_eq(ctl_where_dirs(uid, dirs), 1);
 	cr_assert_str_eq(dirs[0], want);

@@ -821,6 +821,7 @@ static const struct {
 	{ "mountproto", "tcp", 0 },
 	{ "sec", "sys", offsetof(struct options, sec) },
 	{ "local_lock", "none", offsetof(struct options, local_lock) },
+	{ "idmap", "user", offsetof(struct options, idmap) },
 	{ "fabric", "auto", offsetof(struct options, fabric) },
 	{ "loop", NULL, 0 },
 	{ "memreg", "auto", offsetof(struct options, memreg) },

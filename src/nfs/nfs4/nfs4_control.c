@@ -17,13 +17,13 @@ static unsigned end_ms(const struct nfs_server *s)
 	return nfs_times_of(&s->client->cfg)->end_ms;
 }
 
-struct nfs4_ctl *nfs4_ctl_new(void)
+struct nfs4_ctl *nfs4_ctl_new(const struct nfs_server *s)
 {
 	struct nfs4_ctl *k = calloc(1, sizeof(*k));
 
 	if (!k)
 		return NULL;
-	k->cred = (struct rpc_cred){ .uid = geteuid(), .gid = getegid() };
+	k->cred = s->client->own;
 	k->c.flags = NFS_CALL_CONTROL;
 	k->c.cred = &k->cred;
 	k->c.args.version = k;
@@ -52,7 +52,7 @@ int nfs4_run(struct nfs_server *s, struct nfs4_ctl *k, enum nfs_op op, unsigned 
 /* Runs a control call without arguments or results. */
 static int run_simple(struct nfs_server *s, enum nfs_op op, unsigned timeout_ms)
 {
-	struct nfs4_ctl *k = nfs4_ctl_new();
+	struct nfs4_ctl *k = nfs4_ctl_new(s);
 
 	return k ? nfs4_run(s, k, op, timeout_ms, NULL) : -ENOMEM;
 }
@@ -70,7 +70,7 @@ int nfs4_new_clientid(struct nfs_server *s, enum nfs4_opens_state *opens, nfssta
 {
 	const struct nfs_client *cl = s->client;
 	struct nfs4_client *n = s->vdata;
-	struct nfs4_ctl *k = nfs4_ctl_new();
+	struct nfs4_ctl *k = nfs4_ctl_new(s);
 	int rc;
 
 	if (!k)
@@ -95,7 +95,7 @@ int nfs4_new_clientid(struct nfs_server *s, enum nfs4_opens_state *opens, nfssta
 
 int nfs4_destroy_session(struct nfs_server *s, const char *id, bool once)
 {
-	struct nfs4_ctl *k = nfs4_ctl_new();
+	struct nfs4_ctl *k = nfs4_ctl_new(s);
 
 	if (!k)
 		return -ENOMEM;
@@ -205,7 +205,7 @@ static uint64_t lost_connections(const struct nfs_client *cl)
 static int ask_session(struct nfs_server *s, uint32_t flags, nfsstat4 *status)
 {
 	struct nfs4_client *n = s->vdata;
-	struct nfs4_ctl *k = nfs4_ctl_new();
+	struct nfs4_ctl *k = nfs4_ctl_new(s);
 	int rc;
 
 	if (!k)
@@ -254,7 +254,7 @@ static void bind_later(const struct nfs_client *cl, struct nfs4_back *b)
 static void bind_back(struct nfs_server *s)
 {
 	struct nfs4_client *n = s->vdata;
-	struct nfs4_ctl *k = nfs4_ctl_new();
+	struct nfs4_ctl *k = nfs4_ctl_new(s);
 	nfsstat4 status;
 	int rc;
 

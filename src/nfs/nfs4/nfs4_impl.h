@@ -332,7 +332,7 @@ int nfs4_check_decode(struct nfs_target *t, struct nfs_check *k, XDR *x);
  * (NULL if the call was abandoned). */
 int nfs4_run(struct nfs_server *s, struct nfs4_ctl *k, enum nfs_op op, unsigned timeout_ms,
 	     struct nfs4_ctl **keep);
-struct nfs4_ctl *nfs4_ctl_new(void);
+struct nfs4_ctl *nfs4_ctl_new(const struct nfs_server *s);
 int nfs4_new_clientid(struct nfs_server *s, enum nfs4_opens_state *opens, nfsstat4 *status);
 int nfs4_new_session(struct nfs_server *s, nfsstat4 *status);
 /* `once`: as nfs4_ctl's. */

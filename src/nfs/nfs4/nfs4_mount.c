@@ -122,7 +122,7 @@ int nfs4_mount(struct nfs_server *s, struct errbuf *eb)
 
 static int return_one(struct nfs_server *s, struct nfs_delegation *d)
 {
-	struct nfs4_ctl *k = nfs4_ctl_new();
+	struct nfs4_ctl *k = nfs4_ctl_new(s);
 
 	if (!k)
 		return -ENOMEM;

@@ -83,7 +83,7 @@ static bool no_reclaim(nfsstat4 status)
 
 static int reopen_as(struct nfs_server *s, struct nfs_open *o, bool reclaim, nfsstat4 *status)
 {
-	struct nfs4_ctl *k = nfs4_ctl_new();
+	struct nfs4_ctl *k = nfs4_ctl_new(s);
 	int rc;
 
 	if (!k)
@@ -254,7 +254,7 @@ static int reopen_all(struct nfs_server *s, bool reclaim)
 int nfs4_reclaim_complete(struct nfs_server *s, bool once)
 {
 	struct nfs4_client *n = s->vdata;
-	struct nfs4_ctl *k = nfs4_ctl_new();
+	struct nfs4_ctl *k = nfs4_ctl_new(s);
 	int rc;
 
 	if (!k)

@@ -60,7 +60,7 @@ const struct nfs_opdef nfs4_op_relock = NFS_OPDEF("LOCK (recovery)", encode_relo
 /* *status: the server's answer, or NFS4_OK. */
 static int relock(struct nfs_server *s, struct nfs_open *o, struct nfs4_relock *l, nfsstat4 *status)
 {
-	struct nfs4_ctl *k = nfs4_ctl_new();
+	struct nfs4_ctl *k = nfs4_ctl_new(s);
 	int rc;
 
 	*status = NFS4_OK;
@@ -227,7 +227,7 @@ static int locks_test_of(struct nfs_server *s, struct nfs_open *o)
 	int rc = 0;
 
 	do {
-		k = nfs4_ctl_new();
+		k = nfs4_ctl_new(s);
 		if (!k)
 			return -ENOMEM;
 		n = stateids_of(o, owner, k, owners);

@@ -124,7 +124,7 @@ const struct nfs_opdef nfs4_op_free_stateid = NFS_OPDEF("FREE_STATEID", encode_f
 
 int nfs4_free_stateid(struct nfs_server *s, const stateid4 *stateid)
 {
-	struct nfs4_ctl *k = nfs4_ctl_new();
+	struct nfs4_ctl *k = nfs4_ctl_new(s);
 	int rc;
 
 	if (!k)
@@ -155,7 +155,7 @@ struct batch {
 
 static int test_batch(struct nfs_server *s, const struct batch *b, unsigned *gone)
 {
-	struct nfs4_ctl *k = nfs4_ctl_new();
+	struct nfs4_ctl *k = nfs4_ctl_new(s);
 	int rc;
 
 	if (!k)
@@ -291,7 +291,7 @@ void nfs4_revoked_deleg(struct nfs_server *s, uint64_t number, nfsstat4 found)
 
 static int test_held(struct nfs_server *s, const struct revoked_deleg *held, unsigned count)
 {
-	struct nfs4_ctl *k = nfs4_ctl_new();
+	struct nfs4_ctl *k = nfs4_ctl_new(s);
 	int rc;
 
 	if (!k)

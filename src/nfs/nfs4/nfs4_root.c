@@ -224,7 +224,7 @@ int nfs4_find_root(struct nfs_server *s, struct errbuf *eb)
 {
 	struct nfs_client *cl = s->client;
 	struct nfs4_client *n = s->vdata;
-	struct nfs4_ctl *k = nfs4_ctl_new();
+	struct nfs4_ctl *k = nfs4_ctl_new(s);
 	int rc;
 
 	if (!k)
