@@ -17,7 +17,7 @@
 #include "config.h"
 
 /* What getopt_long_only() returns for an option. -h is an abbreviation of --help. */
-enum { LOCAL = 1, PORT, FORCE, INTERVAL, COUNT, LISTEN, MODE, JSON, HELP, WORDS };
+enum { LOCAL = 1, PORT, FORCE, INTERVAL, COUNT, LISTEN, MODE, SLOWER, JSON, HELP, WORDS };
 #define BIT(option) (1u << (option))
 /* Options that need no mount. */
 #define ALONE (BIT(HELP) | BIT(WORDS))
@@ -30,6 +30,7 @@ static const struct option options[] = {
 	{ "count", required_argument, NULL, COUNT },
 	{ "listen", required_argument, NULL, LISTEN },
 	{ "mode", required_argument, NULL, MODE },
+	{ "slower", required_argument, NULL, SLOWER },
 	{ "json", no_argument, NULL, JSON },
 	{ "help", no_argument, NULL, HELP },
 	{ "words", no_argument, NULL, WORDS },
@@ -41,7 +42,7 @@ struct args {
 	const struct verb *verb;
 	const char *local, *listen;
 	unsigned given;         /* which options: BIT() */
-	unsigned port, interval_ms, count, mode;
+	unsigned port, interval_ms, count, mode, slower_us;
 };
 
 static int run_top(const struct args *a, const struct ctl_peer *p, struct errbuf *eb);
@@ -72,6 +73,9 @@ static const struct verb {
 	{ "ops", NULL, false, BIT(JSON), "", "show what the kernel has asked for, and the calls to the server, each with times",
 	  NULL },
 	{ "mountstats", NULL, false, BIT(JSON), "", "the same in the form of /proc/self/mountstats", NULL },
+	{ "calls", NULL, false, BIT(SLOWER) | BIT(JSON), " [--slower MILLISECONDS]",
+	  "show the last calls that were slow or failed; --slower: keep what takes so long\n"
+	  "                from now on; 0: all", NULL },
 	{ "metrics", NULL, false, BIT(LISTEN) | BIT(MODE), " [--listen SOCKET [--mode OCTAL]]",
 	  "show all of that in the format of OpenMetrics, or serve it by HTTP", run_metrics },
 	{ "top", NULL, false, BIT(INTERVAL) | BIT(COUNT) | BIT(JSON), " [--interval SECONDS] [--count N]",
@@ -132,6 +136,17 @@ static int ctl_seconds(const char *text, unsigned *ms, struct errbuf *eb)
 	return 0;
 }
 
+static int ctl_milliseconds(const char *text, unsigned *us, struct errbuf *eb)
+{
+	char *end;
+	double ms = strtod(text, &end);
+
+	if (*text < '0' || *text > '9' || *end || !(ms >= 0 && ms <= 3600000))
+		return err_set(eb, -EINVAL, "--slower: '%s' is not a time from 0 to 3600000 milliseconds", text);
+	*us = (unsigned)(ms * 1000 + 0.5);
+	return 0;
+}
+
 static int ctl_mode(const char *text, unsigned *mode, struct errbuf *eb)
 {
 	if (!*text || strlen(text) > 4 || text[strspn(text, "01234567")] || strtoul(text, NULL, 8) > 0777)
@@ -160,6 +175,8 @@ static int take_option(struct args *a, int option, const char *word, struct errb
 	case LISTEN:
 		a->listen = optarg;
 		return 0;
+	case SLOWER:
+		return ctl_milliseconds(optarg, &a->slower_us, eb);
 	case MODE:
 		return ctl_mode(optarg, &a->mode, eb);
 	default:
@@ -236,6 +253,8 @@ static struct json_object *make_request(const struct args *a)
 		add_word(o, "local", a->local);
 	if (a->given & BIT(PORT))
 		json_object_object_add(o, "port", json_object_new_int((int)a->port));
+	if (a->given & BIT(SLOWER))
+		json_object_object_add(o, "slower_us", json_object_new_uint64(a->slower_us));
 	if (a->given & BIT(FORCE))
 		json_object_object_add(o, "force", json_object_new_boolean(true));
 	return o;
@@ -271,6 +290,8 @@ static void print_reply(const struct args *a, const struct ctl_peer *p, struct j
 	} else if (strcmp(a->verb->name, "policy") == 0) {
 		ctl_put(stdout, ctl_text_of(reply, "policy"));
 		putchar('\n');
+	} else if (strcmp(a->verb->name, "calls") == 0) {
+		ctl_print_kept_table(stdout, ctl_member_of(reply, "kept", json_type_array));
 	} else if (info) {
 		ctl_put(stdout, ctl_text_of(info, "text"));
 		putchar('\n');

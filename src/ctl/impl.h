@@ -72,6 +72,11 @@ struct json_object *ctl_stats_json(const struct ctl_config *cfg);
 /* Replies with what the kernel has asked for, and what the server was asked for. */
 void ctl_command_ops(struct ctl_client *c, const struct ctl_request *q);
 
+/* ---- calls_out.c ---- */
+
+/* Replies with the calls that were kept, and keeps others from now on. */
+void ctl_command_calls(struct ctl_client *c, const struct ctl_request *q);
+
 /* ---- paths_out.c ---- */
 
 /* All paths as an array of objects; only the one with this id if it is not negative. */

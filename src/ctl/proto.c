@@ -12,7 +12,7 @@ static const char *const names[CTL_COMMANDS] = {
 	[CTL_PATHS] = "paths", [CTL_ADD] = "add-path", [CTL_REMOVE] = "remove-path",
 	[CTL_POLICY] = "policy", [CTL_RECONNECT] = "reconnect", [CTL_STATS] = "stats",
 	[CTL_RINGS] = "rings", [CTL_INFO] = "info", [CTL_ABORT] = "abort", [CTL_REMOUNT] = "remount",
-	[CTL_OPS] = "ops",
+	[CTL_OPS] = "ops", [CTL_CALLS] = "calls",
 };
 
 #define BIT(command) (1u << (command))
@@ -20,7 +20,7 @@ static const char *const names[CTL_COMMANDS] = {
 /* The members besides "command": which commands have them, and which cannot do without. */
 static const struct member {
 	const char *name;
-	enum { WORD, OPTIONS, PORT, YES } kind;
+	enum { WORD, OPTIONS, PORT, MICROSECONDS, YES } kind;
 	size_t off;
 	unsigned of, needed;
 } members[] = {
@@ -31,6 +31,7 @@ static const struct member {
 	  BIT(CTL_REMOVE) | BIT(CTL_RECONNECT) },
 	{ "force", YES, offsetof(struct ctl_request, force), BIT(CTL_REMOVE), 0 },
 	{ "policy", WORD, offsetof(struct ctl_request, policy), BIT(CTL_POLICY), 0 },
+	{ "slower_us", MICROSECONDS, offsetof(struct ctl_request, slower), BIT(CTL_CALLS), 0 },
 	{ "options", OPTIONS, offsetof(struct ctl_request, options), BIT(CTL_REMOUNT), BIT(CTL_REMOUNT) },
 };
 
@@ -78,7 +79,7 @@ static int take_member(const struct member *m, struct json_object *v, struct ctl
 		       struct errbuf *eb)
 {
 	char *to = (char *)q + m->off;
-	int64_t port;
+	int64_t n = json_object_is_type(v, json_type_int) ? json_object_get_int64(v) : -1;
 
 	switch (m->kind) {
 	case WORD:
@@ -86,10 +87,15 @@ static int take_member(const struct member *m, struct json_object *v, struct ctl
 	case OPTIONS:
 		return take_word(m->name, v, to, CTL_OPTIONS_MAX, eb);
 	case PORT:
-		port = json_object_is_type(v, json_type_int) ? json_object_get_int64(v) : 0;
-		if (port < 1 || port > 65535)
+		if (n < 1 || n > 65535)
 			return err_set(eb, -EINVAL, "\"%s\" must be a number from 1 to 65535", m->name);
-		*(unsigned *)(void *)to = (unsigned)port;
+		*(unsigned *)(void *)to = (unsigned)n;
+		return 0;
+	case MICROSECONDS:
+		if (n < 0 || n > 3600000000)
+			return err_set(eb, -EINVAL, "\"%s\" must be a number from 0 to 3600000000", m->name);
+		*(unsigned *)(void *)to = (unsigned)n;
+		q->has_slower = true;
 		return 0;
 	default:
 		if (!json_object_is_type(v, json_type_boolean))

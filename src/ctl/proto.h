@@ -9,7 +9,7 @@
 
 enum ctl_command {
 	CTL_PATHS, CTL_ADD, CTL_REMOVE, CTL_POLICY, CTL_RECONNECT, CTL_STATS, CTL_RINGS, CTL_INFO, CTL_ABORT, CTL_REMOUNT,
-	CTL_OPS,
+	CTL_OPS, CTL_CALLS,
 	CTL_COMMANDS
 };
 
@@ -24,6 +24,8 @@ struct ctl_request {
 	char policy[CTL_WORD_MAX];
 	char options[CTL_OPTIONS_MAX];
 	unsigned port;                  /* 0: not given */
+	unsigned slower;                /* microseconds, if it is given */
+	bool has_slower;
 	bool force;
 };
 

@@ -4,6 +4,9 @@
 #include <libsmartcols.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+#include "ctl/proto.h"
 
 /* ---- members ---- */
 
@@ -114,6 +117,18 @@ const char *ctl_time_text(uint64_t ns, char out[CTL_UNIT_MAX])
 		snprintf(out, CTL_UNIT_MAX, "%.1fms", us / 1000);
 	else
 		snprintf(out, CTL_UNIT_MAX, "%.1fs", us / 1e6);
+	return out;
+}
+
+const char *ctl_clock_text(uint64_t ns, char out[CTL_CLOCK_MAX])
+{
+	time_t t = (time_t)(ns / 1000000000u);
+	struct tm tm;
+
+	if (!localtime_r(&t, &tm))
+		memset(&tm, 0, sizeof(tm));
+	snprintf(out, CTL_CLOCK_MAX, "%02d:%02d:%02d.%06u", tm.tm_hour % 100, tm.tm_min % 100, tm.tm_sec % 100,
+		 (unsigned)(ns % 1000000000u / 1000u));
 	return out;
 }
 
@@ -268,4 +283,32 @@ void ctl_print_op_tables(FILE *f, struct json_object *reply)
 	fputc('\n', f);
 	ctl_print_table(f, calls, sizeof(calls) / sizeof(calls[0]), some, 0);
 	json_object_put(some);
+}
+
+void ctl_print_kept_table(FILE *f, struct json_object *kept)
+{
+	static const struct ctl_column columns[] = {
+		{ "TIME", CTL_WORD, "time", NULL },
+		{ "LANE", CTL_NUMBER, "lane", NULL },
+		{ "XID", CTL_WORD, "xid", NULL },
+		{ "CALL", CTL_WORD, "name", NULL },
+		{ "HANDLE", CTL_WORD, "handle", NULL },
+		{ "PATH", CTL_NUMBER, "path", NULL },
+		{ "SENDS", CTL_NUMBER, "sends", NULL },
+		{ "SENT", CTL_BYTES, "tx_bytes", NULL },
+		{ "RECEIVED", CTL_BYTES, "rx_bytes", NULL },
+		{ "QUEUED", CTL_TIME, "queue_ns", NULL },
+		{ "SERVER", CTL_TIME, "rtt_ns", NULL },
+		{ "ALL", CTL_TIME, "all_ns", NULL },
+		{ "RESULT", CTL_WORD, "result", NULL },
+	};
+
+	for (size_t i = 0; kept && i < json_object_array_length(kept); i++) {
+		struct json_object *o = json_object_array_get_idx(kept, i);
+		char text[CTL_CLOCK_MAX];
+
+		if (json_object_is_type(o, json_type_object))
+			ctl_add_text(o, "time", ctl_clock_text(ctl_number_of(o, "time_ns"), text));
+	}
+	ctl_print_table(f, columns, sizeof(columns) / sizeof(columns[0]), kept, 0);
 }

@@ -27,6 +27,10 @@ const char *ctl_bytes_text(double n, char out[CTL_UNIT_MAX]);
 /* "-" for 0, "999us", "12.3ms", "4.5s". */
 const char *ctl_time_text(uint64_t ns, char out[CTL_UNIT_MAX]);
 
+#define CTL_CLOCK_MAX 64u
+/* "12:34:56.123456" of this day or another, from nanoseconds since 1970. */
+const char *ctl_clock_text(uint64_t ns, char out[CTL_CLOCK_MAX]);
+
 /* ---- tables ---- */
 
 struct ctl_column {
@@ -48,5 +52,7 @@ void ctl_print_table(FILE *f, const struct ctl_column *columns, size_t n, struct
 void ctl_print_path_table(FILE *f, struct json_object *paths);
 /* Of a reply's "ops" and "calls". It gets a member "average_ns" in each row. */
 void ctl_print_op_tables(FILE *f, struct json_object *reply);
+/* Of a reply's "kept". Its objects get a member "time". */
+void ctl_print_kept_table(FILE *f, struct json_object *kept);
 /* Of a reply's "programs". */
 void ctl_print_program_table(FILE *f, struct json_object *programs);

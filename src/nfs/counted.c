@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* See counted.h. */
+#include <errno.h>
 #include <string.h>
 #include "nfs/internal.h"
 
 _Static_assert(NFS_OP_MAX <= NFS_KINDS, "operations are counted by kinds");
+
+/* That a name or an attribute does not exist is an answer like another. */
+static bool counted_usual(int status, int rc, const struct rr_call *rr)
+{
+	return !status && (!rc || rc == NFS_NEXT || rc == -ENOENT || rc == -ENODATA) && rr->sends <= 1 && !rr->timeouts;
+}
 
 void __attribute__((noinline)) nfs_counted_odd(struct nfs_call *c, int status, int rc)
 {
@@ -22,12 +29,15 @@ void __attribute__((noinline)) nfs_counted_odd(struct nfs_call *c, int status, i
 	/* They are those of all steps. */
 	if (rc <= 0)
 		stat_add_to(&n->timeouts, rr->timeouts);
+	if (now - (rr->sends ? rr->posted_ns : c->eng.counted_ns) >= atomic_load(&c->lane->kept_from_ns) ||
+	    !counted_usual(status, rc, rr))
+		nfs_kept_add(c, status ? status : rc, now);
 	c->eng.counted_ns = now;
 }
 
 /* ---- reports ---- */
 
-static const char *counted_name(const struct nfs_version *v, unsigned kind)
+const char *nfs_counted_name(const struct nfs_version *v, unsigned kind)
 {
 	if (v->procs)
 		return kind < v->nprocs ? v->procs[kind] : NULL;
@@ -50,7 +60,7 @@ static void counted_sum(struct nfs_counted_sum *to, const struct nfs_counted *n)
 static bool counted_first(const struct nfs_version *v, const char *name, unsigned kind)
 {
 	for (unsigned i = 0; i < kind; i++)
-		if (counted_name(v, i) && strcmp(counted_name(v, i), name) == 0)
+		if (nfs_counted_name(v, i) && strcmp(nfs_counted_name(v, i), name) == 0)
 			return false;
 	return true;
 }
@@ -58,7 +68,7 @@ static bool counted_first(const struct nfs_version *v, const char *name, unsigne
 static void counted_sum_of(struct nfs_counted_sum *to, const struct nfs_client *cl, const char *name)
 {
 	for (unsigned kind = 0; kind < NFS_KINDS; kind++) {
-		const char *is = counted_name(cl->server.version, kind);
+		const char *is = nfs_counted_name(cl->server.version, kind);
 
 		for (unsigned i = 0; i < cl->nlanes && is && strcmp(is, name) == 0; i++)
 			counted_sum(to, &cl->lanes[i].counted[kind]);
@@ -68,7 +78,7 @@ static void counted_sum_of(struct nfs_counted_sum *to, const struct nfs_client *
 void nfs_counted_each(const struct nfs_client *cl, void (*look)(const struct nfs_counted_sum *s, void *to), void *to)
 {
 	for (unsigned kind = 0; kind < NFS_KINDS; kind++) {
-		const char *name = counted_name(cl->server.version, kind);
+		const char *name = nfs_counted_name(cl->server.version, kind);
 		struct nfs_counted_sum s = { 0 };
 		char word[32];
 		size_t n = 0;

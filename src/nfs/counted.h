@@ -17,6 +17,7 @@
 
 struct nfs_call;
 struct nfs_client;
+struct nfs_version;
 
 struct nfs_counted {
 	_Atomic uint64_t made;          /* messages; how many are over is in rtt */
@@ -44,5 +45,7 @@ struct nfs_counted_sum {
 
 /* Any thread: look(s, to) for each kind that the version has, in the version's order. */
 void nfs_counted_each(const struct nfs_client *cl, void (*look)(const struct nfs_counted_sum *s, void *to), void *to);
+/* Its name, with blanks; NULL: it has none. */
+const char *nfs_counted_name(const struct nfs_version *v, unsigned kind);
 /* Any thread: how many calls of each kind were made, as "rpc.KIND". */
 void nfs_put_calls(const struct stats_out *out, const struct nfs_client *cl);

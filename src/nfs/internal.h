@@ -221,8 +221,9 @@ static inline void nfs_counted_begins(struct nfs_call *c, unsigned kind)
 	stat_add_to(&c->eng.counted->made, 1);
 }
 
-static inline void nfs_counted_sent(struct nfs_counted *n, const struct rr_call *rr, uint64_t since_ns,
-				    uint64_t now_ns)
+/* How long the server took. */
+static inline uint64_t nfs_counted_sent(struct nfs_counted *n, const struct rr_call *rr, uint64_t since_ns,
+					uint64_t now_ns)
 {
 	uint64_t posted_ns = rr->posted_ns;
 
@@ -231,6 +232,7 @@ static inline void nfs_counted_sent(struct nfs_counted *n, const struct rr_call 
 	if (posted_ns != since_ns)
 		stat_add_to(&n->queue_ns, posted_ns - since_ns);
 	times_add(&n->rtt, now_ns - posted_ns);
+	return now_ns - posted_ns;
 }
 
 /* Lane: the same as nfs_counted_odd(), whatever there is about it. In line, as all calls come here. */
@@ -240,6 +242,7 @@ static inline void nfs_counted_ends(struct nfs_call *c, int status, int rc)
 
 	if (status | rc | (int)(rr->sends ^ 1) | (int)rr->timeouts)
 		nfs_counted_odd(c, status, rc);
-	else
-		nfs_counted_sent(c->eng.counted, rr, c->eng.counted_ns, loop_turn(c->lane->loop));
+	else if (nfs_counted_sent(c->eng.counted, rr, c->eng.counted_ns, loop_turn(c->lane->loop)) >=
+		 atomic_load_explicit(&c->lane->kept_from_ns, memory_order_relaxed))
+		nfs_kept_add(c, 0, loop_turn(c->lane->loop));
 }

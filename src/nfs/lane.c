@@ -58,7 +58,8 @@ static void on_tick(struct loop_timer *t)
 	loop_timer_set(l->loop, t, TICK_MS);
 	say_slow(l, now);
 	list_for_each_entry(struct nfs_target, to, &l->targets, node) {
-		rr_expire(to->conn, now, timeo, -ETIMEDOUT, "no reply within timeo");
+		if (rr_expire(to->conn, now, timeo, -ETIMEDOUT, "no reply within timeo"))
+			nfs_kept_say(l, now);
 		nfs_target_give_back(to);
 		/* The device may have room now for what a call registers. */
 		rr_retry(to->conn);
@@ -99,6 +100,7 @@ int nfs_lane_init(struct nfs_client *cl, unsigned index, struct errbuf *eb)
 	l->client = cl;
 	l->index = index;
 	l->window = cfg->credits;
+	atomic_store(&l->kept_from_ns, NFS_KEPT_FROM_NS);
 	init_lists(l);
 	l->thread = calloc(1, sizeof(*l->thread));
 	l->loop = loop_new(cfg->clock);

@@ -31,6 +31,7 @@
 #include "base/stats.h"
 #include "nfs/config.h"
 #include "nfs/counted.h"
+#include "nfs/kept.h"
 #include "nfs/version.h"
 #include "rpc/rpcserve.h"
 
@@ -154,6 +155,8 @@ struct nfs_lane {
 	struct list targets;            /* that one and any others */
 	struct stats stats;
 	struct nfs_counted counted[NFS_KINDS];  /* calls by kinds */
+	_Atomic uint64_t kept_from_ns;  /* a call that takes so long is kept */
+	struct nfs_kept kept;
 	void *front;                    /* the file system's (front.h); NULL: not attached */
 
 	unsigned active, window;        /* operations under way, and the most there may be */

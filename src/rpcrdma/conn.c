@@ -47,6 +47,7 @@ void rr_untrack(struct rr_call *call)
 	hash_del(&call->by_xid);
 	list_del(&call->node);
 	link->ninflight--;
+	call->path = link->path;
 	call->link = NULL;
 	call->state = RR_CALL_IDLE;
 }

@@ -124,6 +124,7 @@ struct rr_call {
 	bool placed;            /* the data is not in the message: it came in the Write chunk */
 	const void *data;       /* placed: where it begins, in sink or in memory of this module */
 	uint32_t placed_len;    /* bytes there */
+	unsigned path;          /* of the link that it was last on; sends 0: none */
 
 	/* ---- internal to this module ---- */
 	uint32_t data_len;      /* of all of `send`, */
@@ -283,12 +284,12 @@ struct rr_link_now {
 	uint64_t measured_ns;           /* when its latency was last measured, or when it was made */
 };
 struct rr_link_now rr_link_now(const struct rr_link *link);
-/* Lane: gives up each link with a call in flight whose time is up, as if the peer had closed it.
+/* Lane: gives up each link with a call in flight whose time is up, as if the peer had closed it. true: there was one.
  * ev->down follows. now_ns: mono_ns(). The first time a call has timeo_ns since it was sent, then
  * two of them, and so on, up to RR_TIMEOUTS_MAX + 1. What the server begins anew with each sending,
  * as it does with COMMIT, would never end otherwise if it takes longer than timeo. */
 #define RR_TIMEOUTS_MAX 9u
-void rr_expire(struct rr_conn *c, uint64_t now_ns, uint64_t timeo_ns, int err, const char *why);
+bool rr_expire(struct rr_conn *c, uint64_t now_ns, uint64_t timeo_ns, int err, const char *why);
 /* Lane: gives up the link that this call is in flight on. */
 void rr_reset_link_of(const struct rr_call *call, int err, const char *why);
 /* Inside done(): gives up the link that the reply has come on. It is not in flight there any

@@ -149,11 +149,17 @@ static bool is_silent(struct rr_link *link, uint64_t now_ns, uint64_t timeo_ns)
 	return silent;
 }
 
-void rr_expire(struct rr_conn *c, uint64_t now_ns, uint64_t timeo_ns, int err, const char *why)
+bool rr_expire(struct rr_conn *c, uint64_t now_ns, uint64_t timeo_ns, int err, const char *why)
 {
-	list_for_each_entry(struct rr_link, link, &c->links, node)
-		if (is_silent(link, now_ns, timeo_ns))
+	bool any = false;
+
+	list_for_each_entry(struct rr_link, link, &c->links, node) {
+		if (is_silent(link, now_ns, timeo_ns)) {
 			rr_link_reset(link, err, why);
+			any = true;
+		}
+	}
+	return any;
 }
 
 void rr_on_down(void *ctx, int err, const char *why)
