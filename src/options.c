@@ -186,6 +186,8 @@ static char *fuse_opts_text(const struct options *o)
 	return text;
 }
 
+/* All options of a mount have a page in the kernel; the longest source fits. */
+#define FSNAME_MAX 1300u
 /* In minutes: a week, as in nfs(5). */
 #define RETRY_BG 10000u
 
@@ -214,6 +216,8 @@ static int options_settle(struct options *o, struct errbuf *eb)
 		o->lanes = options_cpus();
 	if (!o->fsname && opt_store_string(&o->fsname, o->source))
 		return opt_no_memory(eb);
+	if (strlen(o->fsname) > FSNAME_MAX)
+		return err_set(eb, -EINVAL, "option fsname: '%.40s...' is longer than %u bytes", o->fsname, FSNAME_MAX);
 	o->fuse_opts = fuse_opts_text(o);
 	return o->fuse_opts ? 0 : opt_no_memory(eb);
 }

@@ -55,7 +55,8 @@ int ctl_abort(const struct ctl_peer *p, struct json_object *request, struct json
 	status = ctl_ask(p, request, reply, eb);
 	if (status == CTL_REFUSED)
 		return status;
-	if (!status && goes_by_itself(p))
+	/* It may be gone before the answer has been looked at. */
+	if (!is_there(p) || (!status && goes_by_itself(p)))
 		return CTL_OK;
 	return take_it_away(p, eb);
 }

@@ -401,6 +401,16 @@ Test(options, nfs5_refused_with_the_reason)
 	expect_error(PARSE("srv:/e", "/mnt", "-s", "-o", "softerr"), "-s softerr", "softerr", NULL);
 }
 
+Test(options, a_long_fsname)
+{
+	char opt[1400] = "fsname=";
+
+	memset(opt + 7, 'x', 1300);
+	OK(opt);
+	opt[7 + 1300] = 'x';
+	BAD(opt, "fsname", "longer than 1300 bytes");
+}
+
 /* ---- remount ---- */
 
 /* o is the mount's. */
