@@ -110,6 +110,26 @@ static void each_op(void (*look)(const struct times_op *op, void *to), void *to,
 	fs_each_op(m->fs, look, to);
 }
 
+static int log_begin(void *mount)
+{
+	return fs_log_begin(((struct mount *)mount)->fs);
+}
+
+static void log_end(void *mount)
+{
+	fs_log_end(((struct mount *)mount)->fs);
+}
+
+static bool log_next(struct oprec *out, void *mount)
+{
+	return fs_log_next(((struct mount *)mount)->fs, out);
+}
+
+static uint64_t log_lost(void *mount)
+{
+	return fs_log_lost(((struct mount *)mount)->fs);
+}
+
 static struct nfs_chosen chosen(const void *arg)
 {
 	const struct mount *m = arg;
@@ -135,6 +155,10 @@ void mount_prepare_control(struct mount *m)
 		.chosen = chosen,
 		.each_program = each_program,
 		.each_op = each_op,
+		.log_begin = log_begin,
+		.log_end = log_end,
+		.log_next = log_next,
+		.log_lost = log_lost,
 		.remount = on_remount,
 		.abort = on_abort,
 		.put_stats = put_stats,

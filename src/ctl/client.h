@@ -29,6 +29,12 @@ void ctl_peer_free(struct ctl_peer *p);
 int ctl_ask(const struct ctl_peer *p, struct json_object *request, struct json_object **reply,
 	    struct errbuf *eb);
 /*
+ * The same for a command whose reply is many lines: line(object, to) for each that comes behind the first one,
+ * until the daemon ends. Returns an exit status with eb set.
+ */
+int ctl_listen_to(const struct ctl_peer *p, struct json_object *request, void (*line)(struct json_object *o, void *to),
+		  void *to, struct errbuf *eb);
+/*
  * Ends the mount, and waits until it is there no more: its daemon is asked, and if that does not answer
  * soon, or has ended, the mount is taken away from it. *reply: the daemon's, or NULL. CTL_OK, or as
  * above with eb set.

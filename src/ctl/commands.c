@@ -398,7 +398,7 @@ static void (*const commands[CTL_COMMANDS])(struct ctl_client *c, const struct c
 	[CTL_POLICY] = set_policy, [CTL_RECONNECT] = command_reconnect, [CTL_STATS] = command_stats,
 	[CTL_RINGS] = command_rings, [CTL_INFO] = command_info, [CTL_ABORT] = command_abort,
 	[CTL_REMOUNT] = command_remount, [CTL_OPS] = ctl_command_ops,
-	[CTL_CALLS] = ctl_command_calls,
+	[CTL_CALLS] = ctl_command_calls, [CTL_LOG] = ctl_command_log,
 };
 
 void ctl_command(struct ctl_client *c, const struct ctl_request *q)

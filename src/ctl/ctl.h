@@ -35,6 +35,7 @@
 
 #include <sys/types.h>
 #include "base/log.h"
+#include "base/oprec.h"
 #include "nfs/chosen.h"
 #include "nfs/nfs.h"
 
@@ -70,6 +71,12 @@ struct ctl_config {
 	void (*abort)(void *arg);
 	/* Any thread: look(op, to) for each kind of request that the kernel has sent. NULL: not known. */
 	void (*each_op)(void (*look)(const struct times_op *op, void *to), void *to, const void *arg);
+	/* Command thread: single requests are collected from now on, and no more; the next of them; how many were
+	 * lost so far (fs.h). NULL: there are none. */
+	int (*log_begin)(void *arg);
+	void (*log_end)(void *arg);
+	bool (*log_next)(struct oprec *out, void *arg);
+	uint64_t (*log_lost)(void *arg);
 	/* Any thread. */
 	void (*put_stats)(const struct stats_out *out, const void *arg);
 	void *arg;

@@ -237,3 +237,68 @@ int ctl_ask(const struct ctl_peer *p, struct json_object *request, struct json_o
 	close(fd);
 	return status;
 }
+
+/* ---- many lines ---- */
+
+/* The first line says whose daemon it is. */
+static int take_line(const struct ctl_peer *p, struct json_tokener *t, const char *text, ssize_t n, bool first,
+		     void (*line)(struct json_object *o, void *to), void *to, struct errbuf *eb)
+{
+	struct json_object *o;
+	int status = CTL_OK;
+
+	json_tokener_reset(t);
+	o = json_tokener_parse_ex(t, text, (int)n);
+	if (first)
+		status = check_reply(p, o, eb);
+	else if (o)
+		line(o, to);
+	json_object_put(o);
+	return status;
+}
+
+static int take_lines(int fd, const struct ctl_peer *p, void (*line)(struct json_object *o, void *to), void *to,
+		      struct errbuf *eb)
+{
+	struct json_tokener *t = json_tokener_new();
+	FILE *f = fdopen(fd, "r");
+	int status = CTL_OK;
+	bool first = true;
+	char *text = NULL;
+	size_t room = 0;
+	ssize_t n = 0;
+
+	while (t && f && !status && (n = getline(&text, &room, f)) > 0) {
+		status = take_line(p, t, text, n, first, line, to, eb);
+		first = false;
+	}
+	if (!status)
+		status = err_set(eb, CTL_GONE, "the daemon of '%s' has ended", p->mountpoint);
+	if (f)
+		fclose(f);
+	else
+		close(fd);
+	if (t)
+		json_tokener_free(t);
+	free(text);
+	ctl_clean(eb->text);
+	return status;
+}
+
+int ctl_listen_to(const struct ctl_peer *p, struct json_object *request, void (*line)(struct json_object *o, void *to),
+		  void *to, struct errbuf *eb)
+{
+	const struct timeval forever = { 0 };
+	int fd, status = open_socket(p, &fd, eb);
+
+	if (status)
+		return status;
+	status = check_peer(fd, p, eb);
+	if (status) {
+		close(fd);
+		return status;
+	}
+	send_line(fd, request);
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &forever, sizeof(forever));
+	return take_lines(fd, p, line, to, eb);
+}

@@ -8,6 +8,7 @@
 
 #include "ctl/client.h"
 #include "ctl/ctl.h"
+#include "ctl/listen.h"
 #include "ctl/metrics.h"
 #include "ctl/mountstats.h"
 #include "ctl/proto.h"
@@ -39,6 +40,8 @@ static const struct option options[] = {
 
 struct args {
 	const char *mountpoint, *word;
+	char **filters;
+	unsigned nfilters;
 	const struct verb *verb;
 	const char *local, *listen;
 	unsigned given;         /* which options: BIT() */
@@ -47,6 +50,7 @@ struct args {
 
 static int run_top(const struct args *a, const struct ctl_peer *p, struct errbuf *eb);
 static int run_metrics(const struct args *a, const struct ctl_peer *p, struct errbuf *eb);
+static int run_log(const struct args *a, const struct ctl_peer *p, struct errbuf *eb);
 
 static const struct verb {
 	const char *name, *word;        /* the member that the word behind it becomes */
@@ -76,6 +80,8 @@ static const struct verb {
 	{ "calls", NULL, false, BIT(SLOWER) | BIT(JSON), " [--slower MILLISECONDS]",
 	  "show the last calls that were slow or failed; --slower: keep what takes so long\n"
 	  "                from now on; 0: all", NULL },
+	{ "log", NULL, false, BIT(JSON), " [op=OPERATION] [pid=N] [uid=N] [name=PATTERN] [slower=MILLISECONDS]",
+	  "show each request of the kernel when it ends", run_log },
 	{ "metrics", NULL, false, BIT(LISTEN) | BIT(MODE), " [--listen SOCKET [--mode OCTAL]]",
 	  "show all of that in the format of OpenMetrics, or serve it by HTTP", run_metrics },
 	{ "top", NULL, false, BIT(INTERVAL) | BIT(COUNT) | BIT(JSON), " [--interval SECONDS] [--count N]",
@@ -200,6 +206,11 @@ static int take_words(struct args *a, int n, char **word, struct errbuf *eb)
 	a->verb = verb_named(word[1]);
 	if (!a->verb)
 		return err_set(eb, -EINVAL, "there is no command '%s'; %s", word[1], usage_line);
+	if (a->verb->run == run_log) {
+		a->filters = word + 2;
+		a->nfilters = (unsigned)n - 2;
+		return 0;
+	}
 	if (n > 2 && a->verb->word && *word[2])
 		a->word = word[2];
 	if (n > (a->word ? 3 : 2))
@@ -322,6 +333,11 @@ static int ctl_main_ask(const struct args *a, const struct ctl_peer *p, struct e
 static int run_top(const struct args *a, const struct ctl_peer *p, struct errbuf *eb)
 {
 	return ctl_top(p, a->interval_ms, a->count, a->given & BIT(JSON), eb);
+}
+
+static int run_log(const struct args *a, const struct ctl_peer *p, struct errbuf *eb)
+{
+	return ctl_listen_log(p, a->filters, a->nfilters, a->given & BIT(JSON), eb);
 }
 
 static int run_metrics(const struct args *a, const struct ctl_peer *p, struct errbuf *eb)

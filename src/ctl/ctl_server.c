@@ -29,7 +29,7 @@ unsigned ctl_line_ms = 5000, ctl_wait_ms = 15000;
 
 /* ---- one client ---- */
 
-static void client_free(struct ctl_client *c)
+void ctl_client_free(struct ctl_client *c)
 {
 	int fd = c->watch.fd;
 
@@ -39,6 +39,7 @@ static void client_free(struct ctl_client *c)
 		close(fd);
 	}
 	list_del(&c->node);
+	ctl_stream_end(c);
 	c->ctl->nclients--;
 	free(c->reply);
 	free(c);
@@ -54,7 +55,7 @@ static void write_reply(struct ctl_client *c)
 		c->sent += (size_t)n;
 	if (c->sent == c->reply_len || (n < 0 && errno != EAGAIN && errno != EINTR) ||
 	    loop_rewatch(c->ctl->loop, &c->watch, EPOLLOUT))
-		client_free(c);
+		ctl_client_free(c);
 }
 
 void ctl_reply(struct ctl_client *c, struct json_object *o)
@@ -67,7 +68,7 @@ void ctl_reply(struct ctl_client *c, struct json_object *o)
 	c->wait.waiting = false;
 	if (n < 0) {
 		c->reply = NULL;
-		client_free(c);
+		ctl_client_free(c);
 		return;
 	}
 	c->reply_len = (size_t)n;
@@ -98,7 +99,7 @@ static bool read_line(struct ctl_client *c)
 	if (n < 0) {
 		if (errno == EAGAIN || errno == EINTR)
 			return true;
-		client_free(c);
+		ctl_client_free(c);
 		return false;
 	}
 	end = memchr(c->line + c->len, '\n', (size_t)n);
@@ -118,7 +119,9 @@ static void on_socket(struct loop_watch *w, uint32_t revents)
 {
 	struct ctl_client *c = container_of(w, struct ctl_client, watch);
 
-	if (c->reply)
+	if (c->stream)
+		ctl_stream_ready(c);
+	else if (c->reply)
 		write_reply(c);
 	else
 		read_line(c);
@@ -132,7 +135,7 @@ static void on_timer(struct loop_timer *t)
 		loop_timer_set(c->ctl->loop, t, LOOK_MS);
 		ctl_waiting(c);
 	} else if (c->reply) {
-		client_free(c);
+		ctl_client_free(c);
 	} else if (read_line(c)) {
 		/* It was read once more, because this thread may have been away for so long. */
 		ctl_refuse(c, "no line came within %u ms", ctl_line_ms);
@@ -297,11 +300,11 @@ void ctl_free(struct ctl *ctl)
 	pthread_join(ctl->thread, NULL);
 	while (!list_empty(&ctl->clients)) {
 		struct ctl_client *c = container_of(ctl->clients.next, struct ctl_client, node);
-		bool answered = c->reply;
+		bool answered = c->reply || c->stream;
 		int fd = c->watch.fd;
 
 		loop_unwatch(ctl->loop, &c->watch);
-		client_free(c);
+		ctl_client_free(c);
 		if (answered)
 			close(fd);
 		else

@@ -29,6 +29,7 @@ struct ctl_client {
 		char server[CTL_WORD_MAX];
 		struct errbuf warning;  /* for the reply; empty: none */
 	} wait;
+	struct ctl_stream *stream;      /* it gets lines until it hangs up (stream.c); NULL: it does not */
 	char *reply;                    /* with its newline, or NULL: there is none so far */
 	size_t reply_len, sent;
 };
@@ -42,6 +43,9 @@ struct ctl {
 	unsigned nclients;
 	struct loop_watch listener;
 	struct loop_timer pause;        /* of accepting, when there are no descriptors */
+	struct loop_timer streaming;    /* the next round of lines, while there are streams */
+	unsigned nstreams;
+	uint64_t stream_lost;           /* what lanes had lost at the last round */
 	/* The main thread's. */
 	struct loop_msg hand_over;      /* `socket` is there */
 	struct ctl_socket socket;
@@ -52,6 +56,18 @@ struct ctl {
 /* Sends the object, which it takes over, and closes the client when that has left or its time
  * is up. The client may be gone when it returns. */
 void ctl_reply(struct ctl_client *c, struct json_object *o);
+
+/* Closes it, whatever it waits for. */
+void ctl_client_free(struct ctl_client *c);
+
+/* ---- stream.c ---- */
+
+/* It gets lines from now on. */
+void ctl_command_log(struct ctl_client *c, const struct ctl_request *q);
+/* Its socket has room, or it has hung up: then it is gone. */
+void ctl_stream_ready(struct ctl_client *c);
+/* The client goes; it may have no stream. */
+void ctl_stream_end(struct ctl_client *c);
 
 /* ---- commands.c ---- */
 

@@ -12,7 +12,7 @@ static const char *const names[CTL_COMMANDS] = {
 	[CTL_PATHS] = "paths", [CTL_ADD] = "add-path", [CTL_REMOVE] = "remove-path",
 	[CTL_POLICY] = "policy", [CTL_RECONNECT] = "reconnect", [CTL_STATS] = "stats",
 	[CTL_RINGS] = "rings", [CTL_INFO] = "info", [CTL_ABORT] = "abort", [CTL_REMOUNT] = "remount",
-	[CTL_OPS] = "ops", [CTL_CALLS] = "calls",
+	[CTL_OPS] = "ops", [CTL_CALLS] = "calls", [CTL_LOG] = "log",
 };
 
 #define BIT(command) (1u << (command))
@@ -20,7 +20,7 @@ static const char *const names[CTL_COMMANDS] = {
 /* The members besides "command": which commands have them, and which cannot do without. */
 static const struct member {
 	const char *name;
-	enum { WORD, OPTIONS, PORT, MICROSECONDS, YES } kind;
+	enum { WORD, OPTIONS, PORT, MICROSECONDS, NUMBER, YES } kind;
 	size_t off;
 	unsigned of, needed;
 } members[] = {
@@ -31,7 +31,11 @@ static const struct member {
 	  BIT(CTL_REMOVE) | BIT(CTL_RECONNECT) },
 	{ "force", YES, offsetof(struct ctl_request, force), BIT(CTL_REMOVE), 0 },
 	{ "policy", WORD, offsetof(struct ctl_request, policy), BIT(CTL_POLICY), 0 },
-	{ "slower_us", MICROSECONDS, offsetof(struct ctl_request, slower), BIT(CTL_CALLS), 0 },
+	{ "slower_us", MICROSECONDS, offsetof(struct ctl_request, slower), BIT(CTL_CALLS) | BIT(CTL_LOG), 0 },
+	{ "op", WORD, offsetof(struct ctl_request, op), BIT(CTL_LOG), 0 },
+	{ "name", WORD, offsetof(struct ctl_request, name), BIT(CTL_LOG), 0 },
+	{ "pid", NUMBER, offsetof(struct ctl_request, pid), BIT(CTL_LOG), 0 },
+	{ "uid", NUMBER, offsetof(struct ctl_request, uid), BIT(CTL_LOG), 0 },
 	{ "options", OPTIONS, offsetof(struct ctl_request, options), BIT(CTL_REMOUNT), BIT(CTL_REMOUNT) },
 };
 
@@ -96,6 +100,12 @@ static int take_member(const struct member *m, struct json_object *v, struct ctl
 			return err_set(eb, -EINVAL, "\"%s\" must be a number from 0 to 3600000000", m->name);
 		*(unsigned *)(void *)to = (unsigned)n;
 		q->has_slower = true;
+		return 0;
+	case NUMBER:
+		if (n < 0 || n > UINT32_MAX)
+			return err_set(eb, -EINVAL, "\"%s\" must be a number from 0 to 4294967295", m->name);
+		*(unsigned *)(void *)to = (unsigned)n;
+		*(to == (char *)&q->pid ? &q->has_pid : &q->has_uid) = true;
 		return 0;
 	default:
 		if (!json_object_is_type(v, json_type_boolean))

@@ -9,7 +9,7 @@
 
 enum ctl_command {
 	CTL_PATHS, CTL_ADD, CTL_REMOVE, CTL_POLICY, CTL_RECONNECT, CTL_STATS, CTL_RINGS, CTL_INFO, CTL_ABORT, CTL_REMOUNT,
-	CTL_OPS, CTL_CALLS,
+	CTL_OPS, CTL_CALLS, CTL_LOG,
 	CTL_COMMANDS
 };
 
@@ -26,6 +26,9 @@ struct ctl_request {
 	unsigned port;                  /* 0: not given */
 	unsigned slower;                /* microseconds, if it is given */
 	bool has_slower;
+	char op[CTL_WORD_MAX], name[CTL_WORD_MAX];      /* filters of log: an operation, a pattern */
+	unsigned pid, uid;
+	bool has_pid, has_uid;
 	bool force;
 };
 

@@ -56,6 +56,11 @@ static size_t text_printable(const unsigned char *p)
 	return n == 2 && p[0] == 0xc2 && p[1] < 0xa0 ? 0 : n;
 }
 
+size_t ctl_printable(const char *text)
+{
+	return text_printable((const unsigned char *)text);
+}
+
 void ctl_clean(char *text)
 {
 	size_t n;

@@ -13,6 +13,8 @@ uint64_t ctl_number_of(struct json_object *o, const char *name);
 double ctl_double_of(struct json_object *o, const char *name);
 struct json_object *ctl_member_of(struct json_object *o, const char *name, enum json_type type);
 
+/* The length of the UTF-8 character at `text` that a terminal may get; 0: it is none. */
+size_t ctl_printable(const char *text);
 /* Replaces what a terminal may take for a command, and what is not UTF-8, by '?': control
  * characters, also U+0080 to U+009F. */
 void ctl_clean(char *text);

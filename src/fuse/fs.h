@@ -11,6 +11,7 @@
 #pragma once
 
 #include "base/log.h"
+#include "base/oprec.h"
 #include "fuse/ugid.h"
 #include "ring/rings.h"
 #include "vfs/vfs.h"
@@ -83,6 +84,14 @@ void fs_each_program(struct fs *fs, void (*look)(const struct rings_now *now, vo
 
 /* Any thread: look(op, to) for each kind of request that the kernel has sent (opstat.h). */
 void fs_each_op(const struct fs *fs, void (*look)(const struct times_op *op, void *to), void *to);
+
+/* One thread: single requests are collected from now on, and no more. 0 or -ENOMEM. */
+int fs_log_begin(struct fs *fs);
+void fs_log_end(struct fs *fs);
+/* The same thread: the next one, in the order of their ends as far as they are known. false: there is none. */
+bool fs_log_next(struct fs *fs, struct oprec *out);
+/* How many have found no room so far. */
+uint64_t fs_log_lost(const struct fs *fs);
 
 /* Blocks until the file system is unmounted, or until fs_stop(). When it returns the mount
  * is gone, and FUSE waits for no request any more. */

@@ -20,6 +20,7 @@
 #include "fuse/dropper.h"
 #include "fuse/fs.h"
 #include "fuse/handlers.h"
+#include "fuse/oplog.h"
 #include "fuse/opstat.h"
 #include "fuse/sentback.h"
 #include "fuse/solo.h"
@@ -57,6 +58,9 @@ struct fs_lane {
 	struct statvfs statfs;          /* last known; f_bsize 0: none yet */
 	struct stat root;               /* last known attributes of the root directory */
 	struct opstat ops;
+	_Atomic uint64_t odd_requests;  /* by opcodes: what fs_lane_request() does not hand on at once */
+	_Atomic unsigned odd_answers;   /* ODD_*: why an answer is looked at */
+	_Atomic(struct oplog *) log;    /* NULL: nobody has listened yet */
 };
 
 /* writeback.c: */
@@ -229,6 +233,8 @@ void fs_lane_detach(struct nfs_lane *l, void *fs);
 void fs_lane_fini(struct fs_lane *fl);
 /* For the provider: a whole request has come; calls its handler. */
 void fs_lane_request(struct fs_lane *fl, const struct fuse_buf *buf);
+/* Any thread: does somebody listen to what the lane does (oplog.h)? */
+void fs_lane_listened(struct fs_lane *fl, bool yes);
 /* libfuse's writev: sends the answer to the calling lane's device; outside lanes, to fd. */
 ssize_t fs_lane_writev(int fd, struct iovec *iov, int count, void *userdata);
 /* r's process is killed: answers EINTR, or as far as the request has come. true: r has

@@ -27,6 +27,9 @@
 #define UNSEEN_NS 300000000000ull
 /* silent_answer() may answer a request of this age. */
 #define LATE_NS 500000000ull
+/* Why fs_lane_writev() looks at an answer: FUSE_INIT has none yet; somebody listens. */
+#define ODD_INIT   1u
+#define ODD_LOGGED 2u
 
 /* ---- requests and answers ---- */
 
@@ -50,6 +53,7 @@ static void note_init(struct fs_lane *fl, const struct fuse_in_header *h, size_t
 	    !(in->flags & FUSE_HANDLE_KILLPRIV))
 		return;
 	fl->init = h->unique;
+	atomic_fetch_or(&fl->odd_answers, ODD_INIT);
 	fl->init_flags = FUSE_HANDLE_KILLPRIV;
 	fl->fs->xattrs = (atomic_load(&fl->fs->vfs.cl->has) & NFS_HAS_ATTRIBUTES) &&
 			 (in->flags & FUSE_HANDLE_KILLPRIV_V2);
@@ -64,9 +68,8 @@ static uint16_t max_pages(const struct nfs_client *cl)
 	return (uint16_t)((most - 1) / (uint32_t)getpagesize() + 1);
 }
 
-/* Not in line, or it makes each answer dearer. */
-static void __attribute__((noinline))
-answer_init(struct fs_lane *fl, const struct iovec *iov, int count)
+/* Not in line, or they make each answer dearer. */
+static void answer_init(struct fs_lane *fl, const struct iovec *iov, int count)
 {
 	const struct fuse_out_header *h = iov[0].iov_base;
 	struct fuse_init_out *out;
@@ -80,6 +83,16 @@ answer_init(struct fs_lane *fl, const struct iovec *iov, int count)
 	    iov[1].iov_len >= offsetof(struct fuse_init_out, max_pages) + sizeof(out->max_pages))
 		out->max_pages = max_pages(fl->fs->vfs.cl);
 	fl->init = 0;
+	atomic_fetch_and(&fl->odd_answers, ~ODD_INIT);
+}
+
+static void __attribute__((noinline))
+odd_answer(struct fs_lane *fl, const struct iovec *iov, int count)
+{
+	if (fl->init)
+		answer_init(fl, iov, count);
+	if (atomic_load(&fl->odd_answers) & ODD_LOGGED)
+		oplog_ends(fl, iov[0].iov_base, loop_now(fl->vl.lane->loop));
 }
 
 /* libfuse knows no FUSE_STATX before 3.18. It begins like FUSE_GETATTR. Without birth times libfuse
@@ -99,6 +112,8 @@ static void __attribute__((noinline)) odd_request(struct fs_lane *fl, const stru
 	struct fuse_in_header *h = buf->mem;
 
 	opstat_begins_further(&fl->ops, h, loop_turn(fl->vl.lane->loop));
+	if (atomic_load(&fl->odd_answers) & ODD_LOGGED)
+		oplog_begins(fl, buf, loop_now(fl->vl.lane->loop));
 	if (h->opcode == FUSE_INIT)
 		note_init(fl, h, buf->size);
 	if (h->opcode == FS_STATX)
@@ -112,12 +127,21 @@ void fs_lane_request(struct fs_lane *fl, const struct fuse_buf *buf)
 	const struct fuse_in_header *h = buf->mem;
 
 	stat_add(&fl->vl.lane->stats, STAT_FUSE_REQUESTS, 1);
-	if (ODD_REQUESTS >> (h->opcode % OPSTAT_KINDS) & 1) {
+	if (atomic_load_explicit(&fl->odd_requests, memory_order_relaxed) >> (h->opcode % OPSTAT_KINDS) & 1) {
 		odd_request(fl, buf);
 		return;
 	}
 	opstat_begins(&fl->ops, h, loop_turn(fl->vl.lane->loop));
 	fuse_session_process_buf(fl->fs->se, buf);
+}
+
+void fs_lane_listened(struct fs_lane *fl, bool yes)
+{
+	if (yes)
+		atomic_fetch_or(&fl->odd_answers, ODD_LOGGED);
+	else
+		atomic_fetch_and(&fl->odd_answers, ~ODD_LOGGED);
+	atomic_store(&fl->odd_requests, yes ? UINT64_MAX : ODD_REQUESTS);
 }
 
 void fs_lane_buffers_freed(struct vfs_lane *vl)
@@ -133,8 +157,8 @@ ssize_t fs_lane_writev(int fd, struct iovec *iov, int count, void *userdata)
 
 	if (!fl)
 		return writev(fd, iov, count);
-	if (fl->init)
-		answer_init(fl, iov, count);
+	if (atomic_load_explicit(&fl->odd_answers, memory_order_relaxed))
+		odd_answer(fl, iov, count);
 	opstat_ends(&fl->ops, iov[0].iov_base, loop_turn(fl->vl.lane->loop));
 	return fl->dev->ops->answer(fl->dev, iov, count);
 }
@@ -269,6 +293,7 @@ void fs_lane_init(struct fs *fs, unsigned index)
 	fs->vfs.lanes[index] = &fl->vl;
 	vfs_lane_init(&fl->vl, &fs->vfs, index);
 	opstat_init(&fl->ops);
+	atomic_store(&fl->odd_requests, ODD_REQUESTS);
 	fl->look.fn = on_look;
 	fl->signal_msg.fn = fs_locks_on_signal;
 }
@@ -306,4 +331,5 @@ void fs_lane_fini(struct fs_lane *fl)
 	vfs_lane_fini(&fl->vl);
 	if (fl->dev)
 		fl->dev->ops->close(fl->dev);
+	free(atomic_load(&fl->log));
 }

@@ -58,9 +58,37 @@ static void play_abort(void *arg)
 	ctl_play.aborts++;
 }
 
+static int play_log_begin(void *arg)
+{
+	cr_assert_eq(arg, &client);
+	ctl_play.listens++;
+	return 0;
+}
+
+static void play_log_end(void *arg)
+{
+	ctl_play.listens--;
+}
+
+static bool play_log_next(struct oprec *out, void *arg)
+{
+	unsigned n = atomic_load(&ctl_play.nlogged);
+
+	if (ctl_play.taken == n)
+		return false;
+	*out = ctl_play.logged[ctl_play.taken++ % 4];
+	return true;
+}
+
+static uint64_t play_log_lost(void *arg)
+{
+	return atomic_load(&ctl_play.log_lost);
+}
+
 const struct ctl_config ctl_play_config = {
 	.client = &client, .mountpoint = "/mnt/a", .source = "server:/x", .make_path = make_path,
 	.put_stats = put_stats, .chosen = play_chosen, .arg = &client, .abort = play_abort,
+	.log_begin = play_log_begin, .log_end = play_log_end, .log_next = play_log_next, .log_lost = play_log_lost,
 };
 
 void ctl_play_start(void)

@@ -19,6 +19,11 @@ extern struct ctl_play {
 	struct ctl *ctl;                /* the daemon; ctl_play_end() frees it. NULL: there is none */
 	unsigned stat_lines;            /* so many lines of statistics more */
 	_Atomic unsigned aborts;        /* how often a client has aborted the mount */
+	_Atomic unsigned listens;       /* single requests are collected */
+	struct oprec logged[4];         /* they are these, one after the other and again... */
+	_Atomic unsigned nlogged;       /* ...so many, and... */
+	unsigned taken;                 /* ...the command thread has had so many */
+	_Atomic uint64_t log_lost;
 	struct errbuf eb;
 } ctl_play;
 extern const struct ctl_config ctl_play_config;

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The command log: clients that get a line for each request, until they hang up. Lanes collect while there is
+ * such a client (fuse/oplog.h). Twenty times a second the command thread takes what has come and writes a line to
+ * each client that wants it, as far as its buffer has room. A client that does not read loses lines, and is told
+ * how many when there is room again: neither lanes nor other clients wait for it.
+ */
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "ctl/impl.h"
+#include "ctl/text.h"
+
+#define STREAM_MS   50u
+#define STREAM_ROOM 262144u
+#define ROUND_MOST  4096u       /* requests; others get their turn then */
+
+struct ctl_stream {
+	struct ctl_request wants;       /* its filters */
+	uint64_t lost;                  /* lines since the last one */
+	size_t len, sent;
+	char out[STREAM_ROOM];
+};
+
+/* ---- lines ---- */
+
+/* What is not ASCII or UTF-8, and what would end a line, as C has it. */
+static void stream_escape(const char *name, char out[4 * OPREC_NAME + 1])
+{
+	size_t n, at = 0;
+
+	for (; *name; name += n) {
+		n = ctl_printable(name);
+		if (n && *name != '\\') {
+			memcpy(out + at, name, n);
+			at += n;
+			continue;
+		}
+		n = 1;
+		if (*name == '\\' || *name == '\n')
+			at += (size_t)sprintf(out + at, *name == '\n' ? "\\n" : "\\\\");
+		else
+			at += (size_t)sprintf(out + at, "\\x%02x", (unsigned char)*name);
+	}
+	out[at] = '\0';
+}
+
+static bool stream_wants(const struct ctl_request *q, const struct oprec *r)
+{
+	return (!*q->op || strcasecmp(q->op, r->op ? r->op : "") == 0) && (!q->has_pid || q->pid == (unsigned)r->pid) &&
+	       (!q->has_uid || q->uid == r->uid) && (!*q->name || fnmatch(q->name, r->name, 0) == 0) &&
+	       r->end_ns - r->begin_ns >= q->slower * 1000ull;
+}
+
+static void stream_number(struct json_object *o, const char *name, uint64_t value)
+{
+	json_object_object_add(o, name, json_object_new_uint64(value));
+}
+
+/* false: there is no room. Takes the object over. */
+static bool stream_put(struct ctl_stream *s, struct json_object *o)
+{
+	const char *text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+	size_t n = text ? strlen(text) : STREAM_ROOM;
+
+	if (s->sent && s->len + n + 1 > STREAM_ROOM) {
+		memmove(s->out, s->out + s->sent, s->len - s->sent);
+		s->len -= s->sent;
+		s->sent = 0;
+	}
+	if (s->len + n + 1 <= STREAM_ROOM) {
+		memcpy(s->out + s->len, text, n);
+		s->out[s->len + n] = '\n';
+		s->len += n + 1;
+	} else {
+		n = 0;
+	}
+	json_object_put(o);
+	return n;
+}
+
+/* Lines that were lost are said before the next one. */
+static void stream_line(struct ctl_stream *s, const struct oprec *r, uint64_t wall_ns)
+{
+	struct json_object *o = json_object_new_object();
+	char name[4 * OPREC_NAME + 1];
+
+	if (s->lost) {
+		stream_number(o, "lost", s->lost);
+		if (!stream_put(s, o)) {
+			s->lost++;
+			return;
+		}
+		s->lost = 0;
+		o = json_object_new_object();
+	}
+	stream_escape(r->name, name);
+	stream_number(o, "time_ns", wall_ns);
+	stream_number(o, "pid", (uint64_t)r->pid);
+	stream_number(o, "uid", r->uid);
+	ctl_add_text(o, "op", r->op ? r->op : "?");
+	ctl_add_text(o, "name", name);
+	if (r->has_range) {
+		stream_number(o, "offset", r->offset);
+		stream_number(o, "size", r->size);
+	}
+	stream_number(o, "took_ns", r->end_ns - r->begin_ns);
+	json_object_object_add(o, "status", json_object_new_int(r->result));
+	s->lost += !stream_put(s, o);
+}
+
+/* ---- rounds ---- */
+
+/* false: the client is gone. */
+static bool stream_send(struct ctl_client *c)
+{
+	struct ctl_stream *s = c->stream;
+	ssize_t n = s->len > s->sent ? send(c->watch.fd, s->out + s->sent, s->len - s->sent, MSG_DONTWAIT | MSG_NOSIGNAL) : 0;
+
+	if (n > 0)
+		s->sent += (size_t)n;
+	if (s->sent == s->len)
+		s->sent = s->len = 0;
+	if ((n < 0 && errno != EAGAIN && errno != EINTR) ||
+	    loop_rewatch(c->ctl->loop, &c->watch, EPOLLIN | (s->len ? EPOLLOUT : 0))) {
+		ctl_client_free(c);
+		return false;
+	}
+	return true;
+}
+
+static uint64_t stream_clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static void on_round(struct loop_timer *t)
+{
+	struct ctl *ctl = container_of(t, struct ctl, streaming);
+	uint64_t wall = stream_clock_ns(CLOCK_REALTIME) - stream_clock_ns(CLOCK_MONOTONIC);
+	uint64_t lost = ctl->cfg.log_lost(ctl->cfg.arg);
+	struct oprec r;
+
+	for (unsigned i = 0; i < ROUND_MOST && ctl->cfg.log_next(&r, ctl->cfg.arg); i++)
+		list_for_each_entry(struct ctl_client, c, &ctl->clients, node)
+			if (c->stream && stream_wants(&c->stream->wants, &r))
+				stream_line(c->stream, &r, wall + r.end_ns);
+	for (struct list *n = ctl->clients.next, *next; n != &ctl->clients; n = next) {
+		struct ctl_client *c = container_of(n, struct ctl_client, node);
+
+		next = n->next;
+		if (c->stream) {
+			c->stream->lost += lost - ctl->stream_lost;
+			stream_send(c);
+		}
+	}
+	ctl->stream_lost = lost;
+	if (ctl->nstreams)
+		loop_timer_set(ctl->loop, t, STREAM_MS);
+}
+
+void ctl_stream_ready(struct ctl_client *c)
+{
+	char ignored[256];
+	ssize_t n = recv(c->watch.fd, ignored, sizeof(ignored), MSG_DONTWAIT);
+
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		ctl_client_free(c);
+	else
+		stream_send(c);
+}
+
+void ctl_stream_end(struct ctl_client *c)
+{
+	struct ctl *ctl = c->ctl;
+
+	if (!c->stream)
+		return;
+	free(c->stream);
+	c->stream = NULL;
+	if (--ctl->nstreams)
+		return;
+	loop_timer_clear(&ctl->streaming);
+	ctl->cfg.log_end(ctl->cfg.arg);
+}
+
+void ctl_command_log(struct ctl_client *c, const struct ctl_request *q)
+{
+	struct ctl *ctl = c->ctl;
+	struct ctl_stream *s = ctl->cfg.log_begin ? calloc(1, sizeof(*s)) : NULL;
+
+	if (!s || (!ctl->nstreams && ctl->cfg.log_begin(ctl->cfg.arg))) {
+		free(s);
+		ctl_refuse(c, "out of memory");
+		return;
+	}
+	s->wants = *q;
+	c->stream = s;
+	if (!ctl->nstreams++) {
+		ctl->stream_lost = ctl->cfg.log_lost(ctl->cfg.arg);
+		loop_timer_init(&ctl->streaming, on_round);
+		loop_timer_set(ctl->loop, &ctl->streaming, STREAM_MS);
+	}
+	loop_timer_clear(&c->timer);
+	log_info("control: uid %u listens to single requests", c->uid);
+	stream_put(s, ctl_reply_new(ctl));
+	stream_send(c);
+}

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# ctl's log: a line for each request, with the file's name; filters; a listener that does not read.
+has_gateway
+trap end_all EXIT
+type python3 >/dev/null 2>&1 || skip "no python3"
+fabric=()
+[[ ${HOST_GATEWAY:-} || $MOUNT_OPTIONS == *fabric=iwarp* ]] && fabric=(--fabric iwarp)
+gateway_up 20194 "$NFSRDMA_SERVER" "${fabric[@]}"
+mount_up port=20194,timeo=600
+ctl() { timeout 60 "$BIN" ctl "$@"; }
+ctl_answers() { ctl "$MNT" paths >/dev/null 2>&1; }
+until_true "the control socket" ctl_answers
+# listen FILE FILTER... - a listener that is there when it returns.
+listen() {
+	local n
+	n=$(grep -c 'listens to single requests' "$LOG")
+	"$BIN" ctl "$MNT" log "${@:2}" >"$1" 2>"$1.err" &
+	listeners+=($!)
+	heard() { (( $(grep -c 'listens to single requests' "$LOG") > n )); }
+	until_true "the listener" heard
+}
+listeners=()
+in_file() { grep -qE -- "$2" "$1"; }
+# line FILE WHAT - there is such a line, or soon.
+line() { until_true "$2 in $(<"$1")" in_file "$1" "$2"; }
+listen "$TMPDIR/all"
+listen "$TMPDIR/writes" op=write "name=*/deep/*"
+listen "$TMPDIR/nobody" uid=4000000000
+listen "$TMPDIR/slow" slower=50000
+dir=${WORK#"$MNT"}
+mkdir "$WORK/deep" && head -c 5000 /dev/zero >"$WORK/deep/f" && head -c 5000 /dev/zero >"$WORK/shallow" || fail write
+odd=$'new\nline\xffand\\'
+: >"$WORK/$odd" || fail "an odd name"
+stat "$WORK/none" >/dev/null 2>&1 && fail "it is there"
+line "$TMPDIR/all" "^[0-9:.]{15} [0-9]+ MKDIR - [0-9]+us OK $dir/deep$"
+line "$TMPDIR/all" "^[0-9:.]{15} [0-9]+ CREATE - [0-9]+us OK $dir/deep/f$"
+line "$TMPDIR/all" " WRITE 0\+5000 [0-9]+us OK $dir/deep/f$"
+line "$TMPDIR/all" " WRITE 0\+5000 [0-9]+us OK $dir/shallow$"
+line "$TMPDIR/all" "/new\\\\nline\\\\xffand\\\\\\\\$"
+line "$TMPDIR/all" " LOOKUP - .* $dir/none$"
+line "$TMPDIR/writes" " WRITE 0\+5000 [0-9]+us OK $dir/deep/f$"
+equal "$(wc -l <"$TMPDIR/writes")" 1 "lines behind a filter"
+equal "$(wc -c <"$TMPDIR/nobody")$(wc -c <"$TMPDIR/slow")" 00 "lines of nobody, and of what was slow"
+kill "${listeners[@]}"
+wait "${listeners[@]}" 2>/dev/null
+"$BIN" ctl "$MNT" log op >"$TMPDIR/said" 2>&1
+equal $? 2 "no filter: status"
+# a program's own requests, as JSON
+listen "$TMPDIR/json" --json op=LOOKUP
+bash -c 'echo $$; [[ -e $1/none.2 ]]; :' - "$WORK" >"$TMPDIR/pid"
+line "$TMPDIR/json" "\"pid\":$(<"$TMPDIR/pid"),.*none.2"
+
+# one that does not read: nobody waits for it, and it is told
+python3 - "$BIN" "$MNT" "$WORK" >"$TMPDIR/slowly" 2>&1 <<'END' || fail "a slow reader: $(<"$TMPDIR/slowly")"
+import os, re, subprocess, sys, time
+binary, mnt, work = sys.argv[1:]
+r, w = os.pipe()
+p = subprocess.Popen([binary, "ctl", mnt, "log", "op=LOOKUP"], stdout=w)
+os.close(w)
+time.sleep(1)
+start, n = time.monotonic(), 0
+while n < 30000 and time.monotonic() - start < 60:
+    try:
+        os.stat(f"{work}/missing.{n}")
+    except FileNotFoundError:
+        n += 1
+took = time.monotonic() - start
+f, seen, lost, more = os.fdopen(r, errors="replace"), 0, 0, 0
+end = f"missing.last"
+deadline = time.monotonic() + 60
+import threading
+stop = threading.Event()
+def ask():
+    i = 0
+    while not stop.is_set() and time.monotonic() < deadline:
+        i += 1
+        try:
+            os.stat(f"{work}/{end}.{i}")
+        except FileNotFoundError:
+            pass
+        time.sleep(0.02)
+threading.Thread(target=ask, daemon=True).start()
+for line in f:
+    m = re.fullmatch(r"# (\d+) lines are lost\n", line)
+    if m:
+        lost += int(m[1])
+    elif end in line:
+        break
+    elif "missing." in line:
+        seen += 1
+stop.set()
+p.kill()
+print(n, "asked in", round(took, 1), "s;", seen, "seen,", lost, "lost")
+if not lost or abs(seen + lost - n) > 20:
+    sys.exit("these do not come to the same")
+END
+echo "# $(<"$TMPDIR/slowly")"
+kill "${listeners[@]}" 2>/dev/null
+# the end of the mount is the end of the log
+listen "$TMPDIR/last"
+last=${listeners[-1]}
+mount_down
+wait "$last"
+equal $? 3 "the listener's status at the end of the mount"
+grep -q 'has ended' "$TMPDIR/last.err" || fail "at the end: $(<"$TMPDIR/last.err")"
+gateway_down
