@@ -22,7 +22,7 @@ extern struct ctl_play {
 	_Atomic unsigned listens;       /* single requests are collected */
 	struct oprec logged[4];         /* they are these, one after the other and again... */
 	_Atomic unsigned nlogged;       /* ...so many, and... */
-	unsigned taken;                 /* ...the command thread has had so many */
+	_Atomic unsigned taken;         /* ...the command thread has had so many */
 	_Atomic uint64_t log_lost;
 	struct errbuf eb;
 } ctl_play;
