@@ -77,6 +77,7 @@ bool fs_is_aborted(const struct fs *fs)
 static void end_within(struct fs *fs)
 {
 	atomic_store(&fs->vfs.end_by_ns, mono_ns() + ABORT_S * 1000000000ull);
+	nfs_client_hurry(fs->vfs.cl);
 }
 
 void fs_stop(struct fs *fs)

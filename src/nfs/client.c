@@ -342,7 +342,7 @@ static bool client_stop(struct nfs_client *cl)
 	cl->ending = true;
 	/* If the mount was never made, the server is told nothing. It forgets the client
 	 * when its lease ends. */
-	if (mounted)
+	if (mounted && !atomic_load(&cl->hurries))
 		client_drain(cl);
 	ended = !v->stop || v->stop(&cl->server, STOP_MS);
 	if (!nfs_control_stop(cl, STOP_MS))
@@ -350,6 +350,11 @@ static bool client_stop(struct nfs_client *cl)
 	if (mounted)
 		v->umount(&cl->server);
 	return nfs_connectors_stop(cl, STOP_MS) && ended;
+}
+
+void nfs_client_hurry(struct nfs_client *cl)
+{
+	atomic_store(&cl->hurries, true);
 }
 
 void nfs_client_change(struct nfs_client *cl, const struct nfs_config *cfg)

@@ -191,6 +191,7 @@ struct nfs_client {
 	unsigned nlanes;
 	struct nfs_fh root_fh;
 	struct rpc_cred own;            /* the daemon's, for calls that no program asks for */
+	_Atomic bool hurries;           /* nfs_client_hurry() */
 	_Atomic uint32_t rsize, wsize, dtsize;  /* as agreed with the server; a later session may
 					 * have less, and requests of that size are under way then */
 	uint32_t name_max;
@@ -216,6 +217,8 @@ struct nfs_client {
  */
 int nfs_client_new(const struct nfs_config *cfg, unsigned seconds, struct nfs_client **out,
 		   struct errbuf *eb);
+/* Any thread: nfs_client_free() does not wait for calls that are under way. */
+void nfs_client_hurry(struct nfs_client *cl);
 /* Is that an error of an attempt that may succeed later? */
 bool nfs_client_may_pass(int rc);
 /* Says that there will be others, because of eb, for so long. */
