@@ -15,11 +15,6 @@ static uint64_t calls_wall_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-static void calls_number(struct json_object *o, const char *name, uint64_t value)
-{
-	json_object_object_add(o, name, json_object_new_uint64(value));
-}
-
 static struct json_object *calls_row(const struct nfs_client *cl, const struct nfs_kept_call *k, uint64_t age_ns)
 {
 	struct json_object *o = json_object_new_object();
@@ -29,19 +24,19 @@ static struct json_object *calls_row(const struct nfs_client *cl, const struct n
 		return NULL;
 	snprintf(xid, sizeof(xid), "%08x", k->xid);
 	snprintf(fh, sizeof(fh), "%08x", k->fh);
-	calls_number(o, "time_ns", calls_wall_ns() - age_ns);
+	ctl_add_number(o, "time_ns", calls_wall_ns() - age_ns);
 	ctl_add_text(o, "name", nfs_kept_name(cl, k));
 	ctl_add_text(o, "xid", xid);
 	ctl_add_text(o, "handle", fh);
-	calls_number(o, "lane", k->lane);
-	calls_number(o, "path", k->path);
-	calls_number(o, "sends", k->sends);
-	calls_number(o, "timeouts", k->timeouts);
-	calls_number(o, "tx_bytes", k->tx_bytes);
-	calls_number(o, "rx_bytes", k->rx_bytes);
-	calls_number(o, "queue_ns", k->queue_ns);
-	calls_number(o, "rtt_ns", k->rtt_ns);
-	calls_number(o, "all_ns", k->all_ns);
+	ctl_add_number(o, "lane", k->lane);
+	ctl_add_number(o, "path", k->path);
+	ctl_add_number(o, "sends", k->sends);
+	ctl_add_number(o, "timeouts", k->timeouts);
+	ctl_add_number(o, "tx_bytes", k->tx_bytes);
+	ctl_add_number(o, "rx_bytes", k->rx_bytes);
+	ctl_add_number(o, "queue_ns", k->queue_ns);
+	ctl_add_number(o, "rtt_ns", k->rtt_ns);
+	ctl_add_number(o, "all_ns", k->all_ns);
 	json_object_object_add(o, "status", json_object_new_int(k->result));
 	ctl_add_text(o, "result", nfs_kept_result(k->result));
 	return o;
@@ -63,7 +58,7 @@ void ctl_command_calls(struct ctl_client *c, const struct ctl_request *q)
 		log_info("control: uid %u keeps calls that take %u us or longer", c->uid, q->slower);
 	}
 	if (o && kept) {
-		calls_number(o, "slower_us", nfs_kept_from_ns(cl) / 1000u);
+		ctl_add_number(o, "slower_us", nfs_kept_from_ns(cl) / 1000u);
 		json_object_object_add(o, "kept", kept);
 	} else {
 		json_object_put(kept);

@@ -278,7 +278,7 @@ static void set_policy(struct ctl_client *c, const struct ctl_request *q)
 
 static void put_member(void *to, const char *name, uint64_t value)
 {
-	json_object_object_add(to, name, json_object_new_uint64(value));
+	ctl_add_number(to, name, value);
 }
 
 struct json_object *ctl_stats_json(const struct ctl_config *cfg)
@@ -313,15 +313,15 @@ static void put_program(const struct ctl_program *p, void *to)
 
 	if (!o)
 		return;
-	put_member(o, "pid", (uint64_t)p->pid);
-	put_member(o, "uid", p->uid);
-	put_member(o, "rings", p->rings);
-	put_member(o, "files", p->files);
-	put_member(o, "memory_bytes", p->memory_bytes);
-	put_member(o, "reads", p->reads);
-	put_member(o, "read_bytes", p->read_bytes);
-	put_member(o, "writes", p->writes);
-	put_member(o, "written_bytes", p->written_bytes);
+	ctl_add_number(o, "pid", (uint64_t)p->pid);
+	ctl_add_number(o, "uid", p->uid);
+	ctl_add_number(o, "rings", p->rings);
+	ctl_add_number(o, "files", p->files);
+	ctl_add_number(o, "memory_bytes", p->memory_bytes);
+	ctl_add_number(o, "reads", p->reads);
+	ctl_add_number(o, "read_bytes", p->read_bytes);
+	ctl_add_number(o, "writes", p->writes);
+	ctl_add_number(o, "written_bytes", p->written_bytes);
 	json_object_array_add(to, o);
 }
 
@@ -355,7 +355,7 @@ static void command_info(struct ctl_client *c, const struct ctl_request *q)
 		ctl_add_text(info, "fabric", n.fabric);
 		ctl_add_text(info, "memreg", n.memreg);
 		ctl_add_text(info, "policy", nfs_policy_name(nfs_paths_policy(cfg->client)));
-#define X(name) put_member(info, #name, n.name);
+#define X(name) ctl_add_number(info, #name, n.name);
 		X(paths) X(lanes) X(connections) X(credits) X(slots) X(rsize) X(wsize) X(readahead)
 		X(write_behind) X(inline_send) X(inline_recv) X(locked)
 #undef X

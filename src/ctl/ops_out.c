@@ -5,11 +5,6 @@
 /* Of struct nfs_counted_sum, which have the same name everywhere. */
 #define NUMBERS(X) X(made) X(again) X(timeouts) X(errors) X(tx_bytes) X(rx_bytes) X(queue_ns)
 
-static void ops_number(struct json_object *o, const char *name, uint64_t value)
-{
-	json_object_object_add(o, name, json_object_new_uint64(value));
-}
-
 static struct json_object *ops_row(const char *name, const struct times_sum *t, const char *ns)
 {
 	struct json_object *o = json_object_new_object(), *histogram = json_object_new_array();
@@ -20,8 +15,8 @@ static struct json_object *ops_row(const char *name, const struct times_sum *t, 
 		return NULL;
 	}
 	ctl_add_text(o, "name", name);
-	ops_number(o, "count", t->count);
-	ops_number(o, ns, t->ns);
+	ctl_add_number(o, "count", t->count);
+	ctl_add_number(o, ns, t->ns);
 	for (unsigned i = 0; i < TIMES_BUCKETS; i++)
 		json_object_array_add(histogram, json_object_new_uint64(t->bucket[i]));
 	json_object_object_add(o, "histogram", histogram);
@@ -34,8 +29,8 @@ static void put_op(const struct times_op *op, void *to)
 
 	if (!o)
 		return;
-	ops_number(o, "errors", op->errors);
-	ops_number(o, "untimed", op->untimed);
+	ctl_add_number(o, "errors", op->errors);
+	ctl_add_number(o, "untimed", op->untimed);
 	json_object_array_add(to, o);
 }
 
@@ -45,7 +40,7 @@ static void put_call(const struct nfs_counted_sum *s, void *to)
 
 	if (!o)
 		return;
-#define X(name) ops_number(o, #name, s->name);
+#define X(name) ctl_add_number(o, #name, s->name);
 	NUMBERS(X)
 #undef X
 	json_object_array_add(to, o);
@@ -60,18 +55,18 @@ static struct json_object *ops_nfs(const struct ctl *ctl)
 
 	if (!o)
 		return NULL;
-	ops_number(o, "program", v->prog);
-	ops_number(o, "version", v->vers);
-	ops_number(o, "minor", v->minor);
-	ops_number(o, "age_s", (mono_ns() - ctl->since_ns) / 1000000000u);
-	ops_number(o, "rsize", atomic_load(&cl->rsize));
-	ops_number(o, "wsize", atomic_load(&cl->wsize));
-	ops_number(o, "dtsize", atomic_load(&cl->dtsize));
-	ops_number(o, "name_max", cl->name_max);
-	ops_number(o, "timeo_ds", cl->cfg.timeo_ms / 100);
-	ops_number(o, "retrans", cl->cfg.retrans);
+	ctl_add_number(o, "program", v->prog);
+	ctl_add_number(o, "version", v->vers);
+	ctl_add_number(o, "minor", v->minor);
+	ctl_add_number(o, "age_s", (mono_ns() - ctl->since_ns) / 1000000000u);
+	ctl_add_number(o, "rsize", atomic_load(&cl->rsize));
+	ctl_add_number(o, "wsize", atomic_load(&cl->wsize));
+	ctl_add_number(o, "dtsize", atomic_load(&cl->dtsize));
+	ctl_add_number(o, "name_max", cl->name_max);
+	ctl_add_number(o, "timeo_ds", cl->cfg.timeo_ms / 100);
+	ctl_add_number(o, "retrans", cl->cfg.retrans);
 	json_object_object_add(o, "soft", json_object_new_boolean(cl->cfg.soft));
-	ops_number(o, "flavor", cl->server.auth->flavor);
+	ctl_add_number(o, "flavor", cl->server.auth->flavor);
 	return o;
 }
 

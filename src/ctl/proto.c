@@ -44,6 +44,11 @@ void ctl_add_text(struct json_object *o, const char *name, const char *text)
 	json_object_object_add(o, name, json_object_new_string(text));
 }
 
+void ctl_add_number(struct json_object *o, const char *name, uint64_t value)
+{
+	json_object_object_add(o, name, json_object_new_uint64(value));
+}
+
 static bool command_named(const char *name, enum ctl_command *out)
 {
 	for (unsigned i = 0; i < CTL_COMMANDS; i++) {

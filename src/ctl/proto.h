@@ -5,6 +5,7 @@
 #include <json-c/json.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include "base/log.h"
 
 enum ctl_command {
@@ -34,6 +35,7 @@ struct ctl_request {
 
 /* Adds a member. */
 void ctl_add_text(struct json_object *o, const char *name, const char *text);
+void ctl_add_number(struct json_object *o, const char *name, uint64_t value);
 
 /*
  * Reads a line of `len` bytes without its newline. Members that the command does not have are

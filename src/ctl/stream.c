@@ -58,11 +58,6 @@ static bool stream_wants(const struct ctl_request *q, const struct oprec *r)
 	       r->end_ns - r->begin_ns >= q->slower * 1000ull;
 }
 
-static void stream_number(struct json_object *o, const char *name, uint64_t value)
-{
-	json_object_object_add(o, name, json_object_new_uint64(value));
-}
-
 /* false: there is no room. Takes the object over. */
 static bool stream_put(struct ctl_stream *s, struct json_object *o)
 {
@@ -85,32 +80,40 @@ static bool stream_put(struct ctl_stream *s, struct json_object *o)
 	return n;
 }
 
-/* Lines that were lost are said before the next one. */
-static void stream_line(struct ctl_stream *s, const struct oprec *r, uint64_t wall_ns)
+/* How many lines were lost, before the next one. false: there is no room, or no memory. */
+static bool stream_say_lost(struct ctl_stream *s)
 {
 	struct json_object *o = json_object_new_object();
+
+	if (!o)
+		return false;
+	ctl_add_number(o, "lost", s->lost);
+	if (!stream_put(s, o))
+		return false;
+	s->lost = 0;
+	return true;
+}
+
+static void stream_line(struct ctl_stream *s, const struct oprec *r, uint64_t wall_ns)
+{
+	struct json_object *o = s->lost && !stream_say_lost(s) ? NULL : json_object_new_object();
 	char name[4 * OPREC_NAME + 1];
 
-	if (s->lost) {
-		stream_number(o, "lost", s->lost);
-		if (!stream_put(s, o)) {
-			s->lost++;
-			return;
-		}
-		s->lost = 0;
-		o = json_object_new_object();
+	if (!o) {
+		s->lost++;
+		return;
 	}
 	stream_escape(r->name, name);
-	stream_number(o, "time_ns", wall_ns);
-	stream_number(o, "pid", (uint64_t)r->pid);
-	stream_number(o, "uid", r->uid);
+	ctl_add_number(o, "time_ns", wall_ns);
+	ctl_add_number(o, "pid", (uint64_t)r->pid);
+	ctl_add_number(o, "uid", r->uid);
 	ctl_add_text(o, "op", r->op ? r->op : "?");
 	ctl_add_text(o, "name", name);
 	if (r->has_range) {
-		stream_number(o, "offset", r->offset);
-		stream_number(o, "size", r->size);
+		ctl_add_number(o, "offset", r->offset);
+		ctl_add_number(o, "size", r->size);
 	}
-	stream_number(o, "took_ns", r->end_ns - r->begin_ns);
+	ctl_add_number(o, "took_ns", r->end_ns - r->begin_ns);
 	json_object_object_add(o, "status", json_object_new_int(r->result));
 	s->lost += !stream_put(s, o);
 }
