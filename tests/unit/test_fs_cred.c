@@ -45,7 +45,7 @@ Test(fs_cred, which_signals_end_a_process, .timeout = 300)
 }
 
 /* Nobody waits for it yet, so that it can be looked at. */
-Test(fs_cred, a_process_that_has_ended, .timeout = 300)
+static pid_t ended_child(void)
 {
 	siginfo_t info;
 	pid_t pid = fork();
@@ -53,6 +53,13 @@ Test(fs_cred, a_process_that_has_ended, .timeout = 300)
 	if (pid == 0)
 		_exit(0);
 	cr_assert_eq(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	return pid;
+}
+
+Test(fs_cred, a_process_that_has_ended, .timeout = 300)
+{
+	pid_t pid = ended_child();
+
 	cr_assert_eq(fs_fate(pid), FS_EXITS);
 	cr_assert_eq(waitpid(pid, NULL, 0), pid);
 }
@@ -217,12 +224,8 @@ Test(fs_cred, a_killed_program_whose_kernel_says_nothing, .timeout = 300)
  * killed. */
 Test(fs_cred, a_program_that_has_ended_and_a_silent_server, .timeout = 300)
 {
-	siginfo_t info;
-	pid_t pid = fork();
+	pid_t pid = ended_child();
 
-	if (pid == 0)
-		_exit(0);
-	cr_assert_eq(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
 	start();
 	ask_as((uint32_t)pid, 1000);
 	newest_is(FS_GIVES_UP_UNTOLD);
