@@ -35,6 +35,7 @@
 #define EVENTS 64               /* fetched at once; the rest comes next round */
 #define NS_PER_MS 1000000ull
 #define NS_PER_S  1000000000ull
+#define SOON_NS   (50 * NS_PER_MS)
 
 struct loop {
 	struct loop_watch wake;         /* the mailbox's eventfd */
@@ -349,17 +350,19 @@ void loop_free(struct loop *l)
 }
 
 /* How long a wait may sleep, for epoll_wait(); -1: for ever. Rounded up, because waking before a
- * timer is due would make the loop turn for nothing. */
+ * timer is due would make the loop turn for nothing. A timer that is not due soon needs no look at
+ * the clock: it is late by what this round has taken. */
 static int sleep_ms(struct loop *l)
 {
 	struct loop_timer *t = first_timer(l);
-	uint64_t now, ms;
+	uint64_t now = loop_now(l), ms;
 
 	if (!list_empty(&l->at_once))
 		return 0;
 	if (!t)
 		return -1;
-	now = l->clock();
+	if (t->when <= now + SOON_NS)
+		now = l->clock();
 	ms = t->when <= now ? 0 : (t->when - now + NS_PER_MS - 1) / NS_PER_MS;
 	return ms > INT_MAX ? INT_MAX : (int)ms;
 }
