@@ -35,7 +35,13 @@ wait_for() {
 	done
 	now; REPLY=$(( REPLY - from ))
 }
-ended() { ! kill -0 "$1" 2>/dev/null || [[ $(<"/proc/$1/stat") == *") Z "* ]]; } 2>/dev/null
+# A zombie may have threads that still have its files open.
+ended() {
+	local tasks
+	kill -0 "$1" || return 0
+	tasks=(/proc/"$1"/task/*)
+	[[ $(<"/proc/$1/stat") == *") Z "* && ${#tasks[@]} == 1 ]]
+} 2>/dev/null
 no_mount() { ! is_mounted; }
 no_daemon() { ! pgrep -f "^$BIN .*port=$port" >/dev/null; }
 
