@@ -319,6 +319,9 @@ static void server_connected(struct doctor *d, const struct nfs_config *cfg, str
 	d->chosen = d->cfg->chosen(cl, d->cfg->arg);
 	d->has_chosen = true;
 	doctor_note(d, DOCTOR_GOOD, "mount", "", "it would be made: %s", nfs_chosen_text(&d->chosen, text));
+	if (cl->cfg.paths[0].fabric != cfg->paths[0].fabric)
+		doctor_note(d, DOCTOR_COSTS, "fabric", "RDMA on the server's side, by a device of the same kind; fabric=verbs says "
+			    "what is wrong", "the RDMA device gets no connection to the server, and iWARP in user space does");
 	server_paths(d, cl);
 	server_sizes(d, cfg);
 	server_trips(d, cl);
@@ -353,7 +356,7 @@ void doctor_server(struct doctor *d)
 		return;
 	}
 	server_connected(d, &cfg, cl);
-	path = cfg.paths[cl->server.first];
+	path = cl->cfg.paths[cl->server.first];
 	server_free(cl);
 	server_versions(d, &path);
 }

@@ -289,11 +289,45 @@ static int client_new(const struct nfs_config *cfg, unsigned seconds, struct nfs
 	}
 }
 
+/* Has a server answered, with a mount or with what is wrong with it? */
+static bool client_answered(int rc)
+{
+	return rc == 0 || rc == -EPROTONOSUPPORT || rc == -ENOENT || rc == -EACCES;
+}
+
+/* One round by the paths' own fabric, one by the second; from then on by that of which a server has answered,
+ * or else by their own. */
+static int client_by_fabric(const struct nfs_config *cfg, unsigned seconds, struct nfs_client **out, struct errbuf *eb)
+{
+	uint64_t free_ns = nfs_times_of(cfg)->free_ms * NS_PER_MS;
+	struct nfs_config second = *cfg;
+	struct errbuf why = { "" };
+	int rc, rc_second;
+
+	if (!cfg->second)
+		return client_new(cfg, seconds, out, eb);
+	rc = client_new(cfg, 0, out, eb);
+	if (!nfs_client_may_pass(rc) || !free_until(*out, mono_ns() + free_ns))
+		return rc;
+	for (unsigned i = 0; i < cfg->npaths; i++)
+		second.paths[i].fabric = cfg->second;
+	rc_second = client_new(&second, 0, out, &why);
+	if (client_answered(rc_second)) {
+		log_warn("%s; by %s the server answers, which is used and may be slower; fabric=%s insists on the first", eb->text,
+			 cfg->second->name, cfg->paths[0].fabric->name);
+		*eb = why;
+		return rc_second;
+	}
+	if (!seconds || !free_until(*out, mono_ns() + free_ns))
+		return rc;
+	return client_new(cfg, seconds, out, eb);
+}
+
 int nfs_client_new(const struct nfs_config *cfg, unsigned seconds, struct nfs_client **out,
 		   struct errbuf *eb)
 {
 	struct nfs_config older = *cfg;
-	int rc = client_new(cfg, seconds, out, eb);
+	int rc = client_by_fabric(cfg, seconds, out, eb);
 
 	/* One that does not end keeps its configuration. */
 	if (rc != -EPROTONOSUPPORT || !cfg->older || *out)
@@ -301,7 +335,7 @@ int nfs_client_new(const struct nfs_config *cfg, unsigned seconds, struct nfs_cl
 	log_info("%s; version %s is tried", eb->text, cfg->older->name);
 	older.version = cfg->older;
 	older.older = NULL;
-	return client_new(&older, seconds, out, eb);
+	return client_by_fabric(&older, seconds, out, eb);
 }
 
 /* ---- the end ---- */

@@ -11,7 +11,8 @@
  * iWARP in user space. The paths are asked in turn. The first that has a device decides for
  * all, because one rule is easier to foresee than a mixture. An address that does not answer
  * is ignored: the server may be down, or that way to it, and others are fine. If all are
- * silent we stay with verbs, so that a retry uses the same fabric.
+ * silent we stay with verbs, so that a retry uses the same fabric. A server that is not to be had by a
+ * device at the first attempt is asked for by iWARP once: it may have only that (nfs_client_new()).
  */
 #define TRIED "so iWARP over TCP was tried: is nfsrdma-gateway or a server with siw there? " \
 	"fabric=verbs insists on a device"
@@ -59,6 +60,7 @@ static void choose_fabric(struct nfs_config *cfg, enum nfs_plan_fabric which)
 			log_info("fabric=auto: using iWARP in user space, because %s", why.text);
 		} else {
 			log_info("fabric=auto: using verbs");
+			cfg->second = &fabric_iwarp;
 		}
 	}
 	for (unsigned i = 0; i < cfg->npaths; i++) {

@@ -502,3 +502,74 @@ Test(nfs_client, attempts_that_would_fail_again, .timeout = 300)
 		cr_assert_null(cl);
 	}
 }
+
+/* ---- a second fabric ---- */
+
+static int device_says;                 /* what connections by the device fail with */
+static unsigned device_asked;
+
+static int device_connect(struct fab_conn *c, const void *priv, size_t privlen, void *peer_priv, size_t *peer_len,
+			  struct errbuf *eb)
+{
+	(void)c;
+	(void)priv;
+	(void)privlen;
+	(void)peer_priv;
+	(void)peer_len;
+	device_asked++;
+	return err_set(eb, device_says, "the device says so");
+}
+
+/* Its `connect` is the device's; all else is fabric_fake's. */
+static struct fabric device;
+
+static struct nfs_config by_device(int says)
+{
+	struct nfs_config cfg = config();
+
+	device = fabric_fake;
+	device.connect = device_connect;
+	device_says = says;
+	cfg.paths[0].fabric = &device;
+	cfg.second = &fabric_fake;
+	return cfg;
+}
+
+Test(nfs_client, a_server_that_has_only_the_second_fabric, .timeout = 300)
+{
+	struct nfs_config cfg = by_device(-ETIMEDOUT);
+	struct nfs_client *cl = NULL;
+	struct errbuf eb = { "" };
+
+	cr_assert_eq(nfs_client_new(&cfg, 60, &cl, &eb), 0, "%s", eb.text);
+	cr_assert(device_asked == 1 && mounts == 1);
+	cr_assert_eq(cl->cfg.paths[0].fabric, &fabric_fake, "paths that are added have it, too");
+	cr_assert(nfs_client_free(cl));
+}
+
+/* Then the device's error is what people hear, and what is tried again. */
+Test(nfs_client, neither_fabric_has_a_server, .timeout = 300)
+{
+	struct nfs_config cfg = by_device(-ETIMEDOUT);
+	struct nfs_client *cl = NULL;
+	struct errbuf eb = { "" };
+
+	fake_connect_error = -ECONNREFUSED;
+	cr_assert_eq(nfs_client_new(&cfg, 0, &cl, &eb), -ETIMEDOUT);
+	cr_assert_str_eq(eb.text, "the device says so");
+	cr_assert(device_asked == 1 && !cl);
+	fake_times.pause_ms = 10;
+	cr_assert_eq(nfs_client_new(&cfg, 1, &cl, &eb), -ETIMEDOUT);
+	cr_assert(device_asked > 3 && !cl && arenas == 0);
+}
+
+/* What does not pass is no reason to look elsewhere. */
+Test(nfs_client, a_device_that_cannot_be_used, .timeout = 300)
+{
+	struct nfs_config cfg = by_device(-EPERM);
+	struct nfs_client *cl = NULL;
+	struct errbuf eb = { "" };
+
+	cr_assert_eq(nfs_client_new(&cfg, 60, &cl, &eb), -EPERM);
+	cr_assert(device_asked == 1 && mounts == 0);
+}

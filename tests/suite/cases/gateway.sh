@@ -64,4 +64,17 @@ rejected="turned the connection down"
 [[ $MOUNT_OPTIONS == *fabric=iwarp* ]] && rejected="the peer rejected the connection"
 expect_error "$rejected" "$BIN" "$REMOTE" "$MNT" -o "vers=$VERS,$MOUNT_OPTIONS,port=20051"
 gateway_down
+
+# A device leads to the server, which has only iWARP: the mount without fabric= finds it.
+if [[ $MOUNT_OPTIONS == *fabric=verbs* ]]; then
+	gateway_up 20052 "$NFSRDMA_SERVER" --fabric iwarp
+	MOUNT_OPTIONS=${MOUNT_OPTIONS//fabric=verbs/fabric=auto}
+	mount_up port=20052
+	same "$TMPDIR/src/3000001" "$WORK/restart"
+	grep -q 'by iwarp the server answers' "$LOG" || fail "nobody says by what the server is reached: $(tail -n 3 "$LOG")"
+	"$BIN" doctor "$REMOTE" -o "vers=$VERS,$MOUNT_OPTIONS,port=20052" >"$TMPDIR/doctor"
+	grep -q 'costs something: fabric:.*iWARP in user space does' "$TMPDIR/doctor" || fail "doctor: $(<"$TMPDIR/doctor")"
+	mount_down
+	gateway_down
+fi
 exit 0
