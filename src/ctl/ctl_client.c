@@ -83,6 +83,12 @@ static int check_peer(int fd, const struct ctl_peer *p, struct errbuf *eb)
 		      "it: not used", p->mountpoint, peer.uid, p->mount.owner);
 }
 
+/* Another user may have made the one in /tmp; that does not matter if the daemon's is in /run. */
+static bool may_be_elsewhere(int rc)
+{
+	return rc == -ENOENT || rc == -EPERM || rc == -ECONNREFUSED;
+}
+
 /* Tries the places where the socket may be. A file descriptor, or -errno: -EPERM with eb set. */
 static int try_places(const struct ctl_peer *p, char name[CTL_NAME_MAX], struct errbuf *eb)
 {
@@ -90,17 +96,20 @@ static int try_places(const struct ctl_peer *p, char name[CTL_NAME_MAX], struct 
 	unsigned n = ctl_where_dirs(p->mount.owner, dirs);
 	int rc = -ENOENT;
 
-	/* A socket without a daemon says more than a place without a socket. */
-	for (unsigned i = 0; i < n && (rc == -ENOENT || rc == -ECONNREFUSED); i++) {
+	/* A socket without a daemon says more than a place that is not to be used, and that more than one
+	 * without a socket. */
+	for (unsigned i = 0; i < n && may_be_elsewhere(rc); i++) {
+		struct errbuf why = { "" };
 		char next[CTL_NAME_MAX];
-		int there = ctl_where_check(dirs[i], p->mount.owner, eb);
+		int there = ctl_where_check(dirs[i], p->mount.owner, &why);
 
 		ctl_where_name(dirs[i], &p->mount, next);
 		if (!there)
 			there = connect_to(next);
-		if (there == -ENOENT && rc == -ECONNREFUSED)
+		if (there == -ENOENT || (there == -EPERM && rc == -ECONNREFUSED))
 			continue;
 		rc = there;
+		*eb = why;
 		memcpy(name, next, sizeof(next));
 	}
 	return rc;
@@ -112,7 +121,7 @@ static int open_socket(const struct ctl_peer *p, int *fd, struct errbuf *eb)
 	char name[CTL_NAME_MAX] = "";
 	int rc = try_places(p, name, eb);
 
-	for (unsigned i = 0; rc == -ENOENT && i < SOCKET_TRIES; i++) {
+	for (unsigned i = 0; (rc == -ENOENT || rc == -EPERM) && i < SOCKET_TRIES; i++) {
 		usleep(SOCKET_US);
 		rc = try_places(p, name, eb);
 	}

@@ -237,6 +237,26 @@ Test(ctl_client, daemon_is_not_ready)
 	pthread_join(late, NULL);
 }
 
+/* Meanwhile another user has the place where it could be, too. */
+Test(ctl_client, daemon_is_not_ready_and_the_other_place_is_a_strangers)
+{
+	char aside[80], other[80];
+	pthread_t late;
+
+	if (geteuid() != 0)
+		cr_skip_test("only root has two places here");
+	start_with("{" MOUNT ",\"policy\":\"min-latency\",\"paths\":[{\"id\":3,\"server\":\"10.0.0.1\"}]}\n");
+	snprintf(aside, sizeof(aside), "%s.aside", sockets);
+	cr_assert_eq(rename(sockets, aside), 0);
+	snprintf(other, sizeof(other), "%s/nfsrdma-fuse-0", dir);
+	cr_assert(mkdir(other, 0700) == 0 && chown(other, STRANGER, STRANGER) == 0);
+	expect_status(CTL_GONE, "is another user's directory", "/usr", "paths");
+	cr_assert_eq(pthread_create(&late, NULL, comes_late, aside), 0);
+	expect_status(CTL_OK, "", "/usr", "paths");
+	pthread_join(late, NULL);
+	rmdir(other);
+}
+
 Test(ctl_client, reply_is_shown)
 {
 	start_with("{" MOUNT ",\"policy\":\"min-latency\",\"paths\":[{\"id\":3,\"server\":\"10.0.0.1\"}]}\n");
