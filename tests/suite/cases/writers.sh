@@ -59,6 +59,7 @@ writes() {
 	local mode=$1 w pids=() said at=("${@:2}" "$2")
 	equal "$(sqlite3 "$2/$mode.db" "pragma journal_mode=$mode; create table t(writer, n, data, sum, primary key(writer, n));" 2>&1)" \
 		"$mode" "journal mode"
+	rm -f "$TMPDIR"/said.*          # of another mode: what is waited for below is this one's
 	for w in "${!at[@]}"; do inserts "$mode" "$w" "${at[w]}" & pids+=($!); done
 	[[ $mode != wal ]] || is_alone "$mode" "${pids[@]}"
 	for w in "${!at[@]}"; do
