@@ -42,10 +42,13 @@ at_least "$(stat_now conn.downs)" 1 "connections lost when the gateway ended"
 # The server's calls come through it: a delegation is recalled.
 if [[ $VERS != 3 ]]; then
 	nr=0
+	# Files of above may have delegations, too.
 	is_delegated() {
+		local before
+		before=$(stat_now delegs.read)
 		(( ++nr ))
 		echo old >"$SERVER_WORK/recalled.$nr"
-		cat "$WORK/recalled.$nr" >/dev/null && (( $(stat_now delegs.read) > 0 ))
+		cat "$WORK/recalled.$nr" >/dev/null && (( $(stat_now delegs.read) > before ))
 	}
 	until_true "a delegation" is_delegated
 	in_time 30 bash -c 'echo new >"$1"' - "$SERVER_WORK/recalled.$nr"
