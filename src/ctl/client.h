@@ -28,12 +28,28 @@ void ctl_peer_free(struct ctl_peer *p);
  */
 int ctl_ask(const struct ctl_peer *p, struct json_object *request, struct json_object **reply,
 	    struct errbuf *eb);
+
+/* The reply to a command that has many lines. */
+#define CTL_LINES_ROOM 65536u           /* more than any line */
+struct ctl_lines {
+	const struct ctl_peer *peer;
+	int fd;                         /* -1: closed */
+	bool known;                     /* the first line was there: it is the mount's daemon */
+	struct json_tokener *tokener;
+	char *text;                     /* what has come of the next line */
+	size_t len;
+};
+/* Sends the request, as ctl_ask(). CTL_OK, and ctl_lines_close() has to follow; or a status with eb set. */
+int ctl_lines_open(struct ctl_lines *l, const struct ctl_peer *p, struct json_object *request, struct errbuf *eb);
 /*
- * The same for a command whose reply is many lines: line(object, to) for each that comes behind the first one,
- * until the daemon ends. Returns an exit status with eb set.
+ * line(object, to) for each line that comes behind the first one, for so many milliseconds; negative: until the
+ * daemon ends. CTL_OK: the time is over. CTL_REFUSED: the first line was an error, which eb has. CTL_GONE.
  */
-int ctl_listen_to(const struct ctl_peer *p, struct json_object *request, void (*line)(struct json_object *o, void *to),
-		  void *to, struct errbuf *eb);
+int ctl_lines_take(struct ctl_lines *l, int ms, void (*line)(struct json_object *o, void *to), void *to,
+		   struct errbuf *eb);
+/* It may be closed. */
+void ctl_lines_close(struct ctl_lines *l);
+
 /*
  * Ends the mount, and waits until it is there no more: its daemon is asked, and if that does not answer
  * soon, or has ended, the mount is taken away from it. *reply: the daemon's, or NULL. CTL_OK, or as

@@ -2,12 +2,14 @@
 #include "ctl/client.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/loop.h"
 #include "ctl/ctl.h"
 #include "ctl/text.h"
 
@@ -249,65 +251,96 @@ int ctl_ask(const struct ctl_peer *p, struct json_object *request, struct json_o
 
 /* ---- many lines ---- */
 
+int ctl_lines_open(struct ctl_lines *l, const struct ctl_peer *p, struct json_object *request, struct errbuf *eb)
+{
+	int fd, status = open_socket(p, &fd, eb);
+
+	*l = (struct ctl_lines){ .peer = p, .fd = -1 };
+	if (status)
+		return status;
+	l->fd = fd;
+	l->text = malloc(CTL_LINES_ROOM);
+	l->tokener = json_tokener_new();
+	status = check_peer(fd, p, eb);
+	if (!status && (!l->text || !l->tokener))
+		status = err_set(eb, CTL_GONE, "out of memory");
+	if (!status)
+		send_line(fd, request);
+	else
+		ctl_lines_close(l);
+	return status;
+}
+
+void ctl_lines_close(struct ctl_lines *l)
+{
+	if (l->fd >= 0)
+		close(l->fd);
+	if (l->tokener)
+		json_tokener_free(l->tokener);
+	free(l->text);
+	*l = (struct ctl_lines){ .fd = -1 };
+}
+
 /* The first line says whose daemon it is. */
-static int take_line(const struct ctl_peer *p, struct json_tokener *t, const char *text, ssize_t n, bool first,
-		     void (*line)(struct json_object *o, void *to), void *to, struct errbuf *eb)
+static int take_line(struct ctl_lines *l, const char *text, size_t n, void (*line)(struct json_object *o, void *to),
+		     void *to, struct errbuf *eb)
 {
 	struct json_object *o;
 	int status = CTL_OK;
 
-	json_tokener_reset(t);
-	o = json_tokener_parse_ex(t, text, (int)n);
-	if (first)
-		status = check_reply(p, o, eb);
+	json_tokener_reset(l->tokener);
+	o = json_tokener_parse_ex(l->tokener, text, (int)n);
+	if (!l->known)
+		status = check_reply(l->peer, o, eb);
 	else if (o)
 		line(o, to);
+	l->known = true;
 	json_object_put(o);
 	return status;
 }
 
-static int take_lines(int fd, const struct ctl_peer *p, void (*line)(struct json_object *o, void *to), void *to,
-		      struct errbuf *eb)
+/* All lines that are complete. */
+static int take_lines(struct ctl_lines *l, void (*line)(struct json_object *o, void *to), void *to, struct errbuf *eb)
 {
-	struct json_tokener *t = json_tokener_new();
-	FILE *f = fdopen(fd, "r");
+	char *at = l->text, *end;
 	int status = CTL_OK;
-	bool first = true;
-	char *text = NULL;
-	size_t room = 0;
-	ssize_t n = 0;
 
-	while (t && f && !status && (n = getline(&text, &room, f)) > 0) {
-		status = take_line(p, t, text, n, first, line, to, eb);
-		first = false;
+	while (!status && (end = memchr(at, '\n', l->len))) {
+		status = take_line(l, at, (size_t)(end - at), line, to, eb);
+		l->len -= (size_t)(end + 1 - at);
+		at = end + 1;
 	}
-	if (!status)
-		status = err_set(eb, CTL_GONE, "the daemon of '%s' has ended", p->mountpoint);
-	if (f)
-		fclose(f);
-	else
-		close(fd);
-	if (t)
-		json_tokener_free(t);
-	free(text);
-	ctl_clean(eb->text);
+	memmove(l->text, at, l->len);
+	if (!status && l->len == CTL_LINES_ROOM)
+		status = err_set(eb, CTL_GONE, "the daemon of '%s' sends a line without an end", l->peer->mountpoint);
 	return status;
 }
 
-int ctl_listen_to(const struct ctl_peer *p, struct json_object *request, void (*line)(struct json_object *o, void *to),
-		  void *to, struct errbuf *eb)
+int ctl_lines_take(struct ctl_lines *l, int ms, void (*line)(struct json_object *o, void *to), void *to,
+		   struct errbuf *eb)
 {
-	const struct timeval forever = { 0 };
-	int fd, status = open_socket(p, &fd, eb);
+	const uint64_t until = mono_ns() + (uint64_t)(ms < 0 ? 0 : ms) * 1000000u;
+	int status = CTL_OK;
 
-	if (status)
-		return status;
-	status = check_peer(fd, p, eb);
-	if (status) {
-		close(fd);
-		return status;
+	while (!status) {
+		struct pollfd pfd = { .fd = l->fd, .events = POLLIN };
+		uint64_t now = mono_ns();
+		int left = ms < 0 ? -1 : now < until ? (int)((until - now + 999999u) / 1000000u) : 0;
+		ssize_t n = poll(&pfd, 1, left);
+
+		if (n == 0 || left == 0)
+			return CTL_OK;
+		if (n > 0)
+			n = recv(l->fd, l->text + l->len, CTL_LINES_ROOM - l->len, MSG_DONTWAIT);
+		if (n < 0 && (errno == EINTR || errno == EAGAIN))
+			continue;
+		if (n <= 0)
+			status = err_set(eb, CTL_GONE, "the daemon of '%s' has ended", l->peer->mountpoint);
+		else
+			l->len += (size_t)n;
+		if (!status)
+			status = take_lines(l, line, to, eb);
 	}
-	send_line(fd, request);
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &forever, sizeof(forever));
-	return take_lines(fd, p, line, to, eb);
+	ctl_clean(eb->text);
+	return status;
 }

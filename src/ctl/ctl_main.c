@@ -85,7 +85,7 @@ static const struct verb {
 	{ "metrics", NULL, false, BIT(LISTEN) | BIT(MODE), " [--listen SOCKET [--mode OCTAL]]",
 	  "show all of that in the format of OpenMetrics, or serve it by HTTP", run_metrics },
 	{ "top", NULL, false, BIT(INTERVAL) | BIT(COUNT) | BIT(JSON), " [--interval SECONDS] [--count N]",
-	  "show rates of calls and bytes, repeatedly", run_top },
+	  "show rates of calls and bytes, and the busiest files and processes, repeatedly", run_top },
 };
 
 static const char usage_line[] =

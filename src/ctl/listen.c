@@ -66,13 +66,17 @@ static int add_filter(struct json_object *q, const char *filter, struct errbuf *
 int ctl_listen_log(const struct ctl_peer *p, char **filters, unsigned n, bool json, struct errbuf *eb)
 {
 	struct json_object *q = json_object_new_object();
+	struct ctl_lines l = { .fd = -1 };
 	int status = CTL_OK;
 
 	ctl_add_text(q, "command", "log");
 	for (unsigned i = 0; i < n && !status; i++)
 		status = add_filter(q, filters[i], eb);
 	if (!status)
-		status = ctl_listen_to(p, q, print_line, &json, eb);
+		status = ctl_lines_open(&l, p, q, eb);
+	if (!status)
+		status = ctl_lines_take(&l, -1, print_line, &json, eb);
+	ctl_lines_close(&l);
 	json_object_put(q);
 	return status;
 }

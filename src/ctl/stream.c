@@ -30,27 +30,6 @@ struct ctl_stream {
 
 /* ---- lines ---- */
 
-/* What is not ASCII or UTF-8, and what would end a line, as C has it. */
-static void stream_escape(const char *name, char out[4 * OPREC_NAME + 1])
-{
-	size_t n, at = 0;
-
-	for (; *name; name += n) {
-		n = ctl_printable(name);
-		if (n && *name != '\\') {
-			memcpy(out + at, name, n);
-			at += n;
-			continue;
-		}
-		n = 1;
-		if (*name == '\\' || *name == '\n')
-			at += (size_t)sprintf(out + at, *name == '\n' ? "\\n" : "\\\\");
-		else
-			at += (size_t)sprintf(out + at, "\\x%02x", (unsigned char)*name);
-	}
-	out[at] = '\0';
-}
-
 static bool stream_wants(const struct ctl_request *q, const struct oprec *r)
 {
 	return (!*q->op || strcasecmp(q->op, r->op ? r->op : "") == 0) && (!q->has_pid || q->pid == (unsigned)r->pid) &&
@@ -97,13 +76,13 @@ static bool stream_say_lost(struct ctl_stream *s)
 static void stream_line(struct ctl_stream *s, const struct oprec *r, uint64_t wall_ns)
 {
 	struct json_object *o = s->lost && !stream_say_lost(s) ? NULL : json_object_new_object();
-	char name[4 * OPREC_NAME + 1];
+	char name[CTL_ESCAPED(OPREC_NAME)];
 
 	if (!o) {
 		s->lost++;
 		return;
 	}
-	stream_escape(r->name, name);
+	ctl_escape(r->name, name);
 	ctl_add_number(o, "time_ns", wall_ns);
 	ctl_add_number(o, "pid", (uint64_t)r->pid);
 	ctl_add_number(o, "uid", r->uid);

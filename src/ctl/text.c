@@ -61,6 +61,27 @@ size_t ctl_printable(const char *text)
 	return text_printable((const unsigned char *)text);
 }
 
+char *ctl_escape(const char *text, char *out)
+{
+	size_t n, at = 0;
+
+	for (; *text; text += n) {
+		n = ctl_printable(text);
+		if (n && *text != '\\') {
+			memcpy(out + at, text, n);
+			at += n;
+			continue;
+		}
+		n = 1;
+		if (*text == '\\' || *text == '\n')
+			at += (size_t)sprintf(out + at, *text == '\n' ? "\\n" : "\\\\");
+		else
+			at += (size_t)sprintf(out + at, "\\x%02x", (unsigned char)*text);
+	}
+	out[at] = '\0';
+	return out;
+}
+
 void ctl_clean(char *text)
 {
 	size_t n;

@@ -15,6 +15,10 @@ struct json_object *ctl_member_of(struct json_object *o, const char *name, enum 
 
 /* The length of the UTF-8 character at `text` that a terminal may get; 0: it is none. */
 size_t ctl_printable(const char *text);
+/* What is not ASCII or UTF-8, and what would end a line, as C has it. out has room for CTL_ESCAPED(bytes of text
+ * with its end). Returns out. */
+#define CTL_ESCAPED(room) (4 * (room) + 1)
+char *ctl_escape(const char *text, char *out);
 /* Replaces what a terminal may take for a command, and what is not UTF-8, by '?': control
  * characters, also U+0080 to U+009F. */
 void ctl_clean(char *text);

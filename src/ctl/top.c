@@ -10,12 +10,15 @@
 #include <unistd.h>
 
 #include "base/loop.h"
+#include "ctl/busy.h"
 #include "ctl/ctl.h"
 #include "ctl/proto.h"
 #include "ctl/rates.h"
 #include "ctl/text.h"
 
 #define KINDS_SHOWN 8u
+/* Of files and of processes, where lines are counted. */
+#define BUSY_ON_SCREEN 5u
 
 /* ---- the screen ---- */
 
@@ -56,13 +59,15 @@ static void print_kinds(FILE *f, struct json_object *o)
 }
 
 /* Copies lines, no longer and no more of them than there is room for. A byte is taken for a
- * column, because what is longer than ASCII is rare here. */
+ * column, because what is longer than ASCII is rare here; no character is cut. */
 static void print_cut(FILE *f, const char *text, unsigned width, unsigned height)
 {
 	for (; *text && height; height--) {
-		size_t len = strcspn(text, "\n");
+		size_t len = strcspn(text, "\n"), shown = len < width ? len : width;
 
-		fprintf(f, "%.*s\n", (int)(len < width ? len : width), text);
+		while (shown < len && shown && ((unsigned char)text[shown] & 0xc0) == 0x80)
+			shown--;
+		fprintf(f, "%.*s\n", (int)shown, text);
 		text += len + (text[len] != '\0');
 	}
 }
@@ -95,6 +100,7 @@ void ctl_rates_print(FILE *f, struct json_object *rates, unsigned width, unsigne
 	print_kinds(m, ctl_member_of(rates, "kinds", json_type_object));
 	ctl_print_table(m, columns, sizeof(columns) / sizeof(columns[0]),
 			ctl_member_of(rates, "paths", json_type_array), width);
+	busy_print(m, rates, width ? BUSY_ON_SCREEN : BUSY_SHOWN);
 	if (fclose(m) == 0)
 		print_cut(f, text, width ? width : INT_MAX, height);
 	free(text);
@@ -164,49 +170,114 @@ static int ask_stats(const struct ctl_peer *p, struct json_object **reply, struc
 	return status;
 }
 
-static int round_of(const struct ctl_peer *p, struct json_object **before, uint64_t *before_ns,
-		    bool json, bool terminal, struct errbuf *eb)
+/* ---- what is collected ---- */
+
+/* Between two refreshes lines of the log are read; what they say belongs to the next one. */
+struct top {
+	const struct ctl_peer *peer;
+	bool json, terminal;
+	struct json_object *before;     /* the last reply; NULL: there is none so far */
+	uint64_t before_ns;
+	struct ctl_lines lines;         /* closed: for `not_seen` */
+	struct errbuf not_seen;
+	struct busy *busy;
+};
+
+static void top_listen(struct top *t)
 {
-	struct json_object *after = NULL, *rates;
-	int status = ask_stats(p, &after, eb);
+	struct json_object *q = json_object_new_object();
+	int status = CTL_OK;
+
+	t->busy = busy_new();
+	if (q && t->busy) {
+		ctl_add_text(q, "command", "log");
+		status = ctl_lines_open(&t->lines, t->peer, q, &t->not_seen);
+	} else {
+		status = err_set(&t->not_seen, CTL_GONE, "out of memory");
+	}
+	if (status)
+		ctl_lines_close(&t->lines);
+	json_object_put(q);
+}
+
+static void top_line(struct json_object *line, void *to)
+{
+	busy_add(to, line);
+}
+
+/* If the daemon has ended, the wait is over: the statistics, which are asked for next, have the error. */
+static void top_wait(struct top *t, unsigned ms)
+{
+	const uint64_t until = mono_ns() + ms * 1000000ull;
+	int status = CTL_OK;
+	uint64_t now;
+
+	if (t->lines.fd >= 0)
+		status = ctl_lines_take(&t->lines, (int)ms, top_line, t->busy, &t->not_seen);
+	if (status)
+		ctl_lines_close(&t->lines);
+	now = mono_ns();
+	if (status != CTL_GONE && now < until)
+		poll(NULL, 0, (int)((until - now) / 1000000u));
+}
+
+static void top_show(const struct top *t, struct json_object *after, struct json_object *rates)
+{
+	if (t->not_seen.text[0])
+		ctl_add_text(rates, "not_seen", t->not_seen.text);
+	else
+		busy_take(t->busy, rates);
+	if (t->json) {
+		ctl_put(stdout, json_object_to_json_string_ext(rates, JSON_C_TO_STRING_PLAIN |
+							       JSON_C_TO_STRING_NOSLASHESCAPE));
+		fputc('\n', stdout);
+	} else if (t->terminal) {
+		top_redraw(t->peer, after, rates);
+	} else {
+		ctl_rates_print(stdout, rates, 0, UINT_MAX);
+		putchar('\n');
+	}
+	fflush(stdout);
+}
+
+static int top_round(struct top *t, struct errbuf *eb)
+{
+	struct json_object *after = NULL, *rates = NULL;
+	int status = ask_stats(t->peer, &after, eb);
 	uint64_t now = mono_ns();
 
-	if (!status && *before) {
-		rates = ctl_rates(*before, after, (double)(now - *before_ns) / 1e9);
-		if (json) {
-			ctl_put(stdout, json_object_to_json_string_ext(rates, JSON_C_TO_STRING_PLAIN));
-			fputc('\n', stdout);
-		} else if (terminal) {
-			top_redraw(p, after, rates);
-		} else {
-			ctl_rates_print(stdout, rates, 0, UINT_MAX);
-			putchar('\n');
-		}
-		json_object_put(rates);
-		fflush(stdout);
+	if (!status && t->before) {
+		rates = ctl_rates(t->before, after, (double)(now - t->before_ns) / 1e9);
+		if (rates)
+			top_show(t, after, rates);
+		else
+			status = err_set(eb, CTL_GONE, "out of memory");
 	}
-	json_object_put(*before);
-	*before = after;
-	*before_ns = now;
+	json_object_put(rates);
+	json_object_put(t->before);
+	t->before = after;
+	t->before_ns = now;
 	return status;
 }
 
 int ctl_top(const struct ctl_peer *p, unsigned interval_ms, unsigned count, bool json,
 	    struct errbuf *eb)
 {
-	bool terminal = !json && isatty(STDOUT_FILENO);
-	struct json_object *before = NULL;
-	uint64_t before_ns = 0;
-	int status = round_of(p, &before, &before_ns, json, terminal, eb);
+	struct top t = { .peer = p, .json = json, .terminal = !json && isatty(STDOUT_FILENO), .lines.fd = -1 };
+	int status = top_round(&t, eb);
 
-	if (terminal && !status)
+	if (!status)
+		top_listen(&t);
+	if (t.terminal && !status)
 		take_terminal();
 	for (unsigned i = 0; !status && !ferror(stdout) && (!count || i < count); i++) {
-		poll(NULL, 0, (int)interval_ms);
-		status = round_of(p, &before, &before_ns, json, terminal, eb);
+		top_wait(&t, interval_ms);
+		status = top_round(&t, eb);
 	}
-	if (terminal)
+	if (t.terminal)
 		fputs(SHOW_CURSOR, stdout);
-	json_object_put(before);
+	ctl_lines_close(&t.lines);
+	busy_free(t.busy);
+	json_object_put(t.before);
 	return status;
 }

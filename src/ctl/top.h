@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include "ctl/client.h"
 
-/* Prints what ctl_rates() returned for people, no line longer than `width`
+/* Prints what ctl_rates() and busy_take() have made, for people, no line longer than `width`
  * unless that is 0, and no more lines than `height`. */
 void ctl_rates_print(FILE *f, struct json_object *rates, unsigned width, unsigned height);
 

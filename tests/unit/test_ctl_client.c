@@ -290,7 +290,8 @@ Test(ctl_client, top)
 	expect_status(CTL_OK, "", "/usr", "top", "--count", "2", "--interval", "0.1");
 	cr_assert(strstr(out, "0 calls/s") && strstr(strstr(out, "0 calls/s") + 1, "0 calls/s"), "%s", out);
 	cr_assert_null(strchr(out, '\033'));
-	cr_assert_eq(daemon_.clients, 3);
+	cr_assert_eq(daemon_.clients, 4, "the statistics three times, and the log");
+	cr_assert(strstr(out, "files and processes are not seen: the daemon of '/usr' has ended\n"), "%s", out);
 	expect_status(CTL_OK, "", "/usr", "top", "--count", "1", "--interval", "0.1", "--json");
 	cr_assert(strstr(out, "\"calls\":0.000"), "%s", out);
 }
