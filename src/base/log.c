@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -100,14 +101,36 @@ void log_msg(enum log_level level, const char *fmt, ...)
 	errno = saved;
 }
 
+/* Who gives a long word wants to be told the reason, too, and that is at the end: what is left out
+ * of a text that does not fit is in its middle. Without memory for the text its end is. */
+static void err_set_ends(struct errbuf *eb, const char *fmt, va_list ap)
+{
+	static const char gap[] = " ... ";
+	const size_t half = sizeof(eb->text) / 2, tail = half - (sizeof(gap) - 1);
+	char *whole;
+	int n = vasprintf(&whole, fmt, ap);
+
+	if (n < 0)
+		return;
+	memcpy(eb->text + half, gap, sizeof(gap) - 1);
+	memcpy(eb->text + sizeof(eb->text) - tail, whole + n + 1 - tail, tail);
+	free(whole);
+}
+
 int err_set(struct errbuf *eb, int err, const char *fmt, ...)
 {
 	va_list ap;
+	int n;
 
 	if (eb) {
 		va_start(ap, fmt);
-		vsnprintf(eb->text, sizeof(eb->text), fmt, ap);
+		n = vsnprintf(eb->text, sizeof(eb->text), fmt, ap);
 		va_end(ap);
+		if (n >= (int)sizeof(eb->text)) {
+			va_start(ap, fmt);
+			err_set_ends(eb, fmt, ap);
+			va_end(ap);
+		}
 	}
 	return err;
 }

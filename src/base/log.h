@@ -46,6 +46,7 @@ struct errbuf {
 };
 
 /* Sets the text and returns err (as a rule a negative errno), so that callers can
- * `return err_set(eb, -EINVAL, "...")`. eb may be NULL. */
+ * `return err_set(eb, -EINVAL, "...")`. eb may be NULL. Of a text that is too long both
+ * ends are kept, with " ... " between them. */
 int err_set(struct errbuf *eb, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -215,6 +215,12 @@ Test(base_log, err_set)
 	cr_assert_eq(err_set(NULL, -EIO, "nobody reads this"), -EIO);
 	memset(text, 'x', sizeof(text));
 	text[sizeof(text) - 1] = '\0';
-	err_set(&eb, -EIO, "%s", text);
+	err_set(&eb, -EIO, "what failed: '%s': why", text);
 	cr_assert_eq(strlen(eb.text), sizeof(eb.text) - 1);
+	cr_assert(strncmp(eb.text, "what failed: 'xxx", 17) == 0 && strstr(eb.text, "x ... x") &&
+		  strcmp(eb.text + strlen(eb.text) - 9, "xxx': why") == 0, "both ends: %s", eb.text);
+	/* What just fits is as it is. */
+	text[sizeof(eb.text) - 1] = '\0';
+	err_set(&eb, -EIO, "%s", text);
+	cr_assert_str_eq(eb.text, text);
 }
