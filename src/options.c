@@ -212,6 +212,10 @@ static int options_settle(struct options *o, struct errbuf *eb)
 		o->allow_other = geteuid() == 0 && !o->allow_root ? OPT_YES : OPT_NO;
 	if (o->default_permissions == OPT_UNSET)
 		o->default_permissions = o->allow_other == OPT_YES || o->allow_root ? OPT_YES : OPT_NO;
+	/* A name that is cached is so for all users. If the kernel does not check the modes of the
+	 * directories before it, the server has to be asked for each of them. */
+	if (o->default_permissions == OPT_NO && (o->allow_other == OPT_YES || o->allow_root))
+		o->lookupcache = FS_LOOKUPCACHE_NONE;
 	if (o->lanes == 0)
 		o->lanes = options_cpus();
 	if (!o->fsname && opt_store_string(&o->fsname, o->source))

@@ -350,6 +350,7 @@ int fs_new(const struct fs_config *cfg, struct nfs_client *cl, struct fs **out,
 	sentback_init(&fs->back);
 	dropper_init(&fs->dropper);
 	fs->cfg.vfs.negative_timeo = fs_negative_timeo(cfg);
+	fs->cfg.vfs.dirnames = cfg->lookupcache != FS_LOOKUPCACHE_NONE;
 	vfs_init(&fs->vfs, &fs->cfg.vfs, &fs_front, cl);
 	fs->vfs.lanes = calloc(cl->nlanes, sizeof(struct vfs_lane *));
 	fs->lanes = calloc(cl->nlanes, sizeof(*fs->lanes));

@@ -21,7 +21,7 @@ void vfs_init(struct vfs *vfs, const struct vfs_config *cfg, const struct vfs_fr
 	vfs->inodes.acdirmax = cfg->acdirmax;
 	vfs->inodes.negative_timeo = cfg->negative_timeo;
 	vfs->inodes.solo = cfg->solo;
-	vfs->inodes.dirnames = cl->cfg.delegations ? dirnames_new() : NULL;
+	vfs->inodes.dirnames = cl->cfg.delegations && cfg->dirnames ? dirnames_new() : NULL;
 	behind_pool_init(&vfs->behind, &cl->arena, cfg->write_behind);
 	ahead_init(vfs, cfg->readahead);
 	offloads_init(&vfs->offloads);

@@ -338,6 +338,7 @@ struct vfs_config {
 	bool solo;                      /* nobody else changes the files */
 	const char *place;
 	bool rdirplus;
+	bool dirnames;                  /* what is looked up under a directory's delegation is kept, for all users */
 };
 
 /* vfs is all zero. The front end sets vfs->lanes before there are operations. cfg's and the

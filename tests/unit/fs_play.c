@@ -265,6 +265,7 @@ void fs_play_start(const struct nfs_version *version, const struct nfs_fh *root,
 		.acdirmin = fs.vfs.inodes.acdirmin, .acdirmax = fs.vfs.inodes.acdirmax,
 		.negative_timeo = fs_negative_timeo(&fs.cfg), .write_behind = fs.cfg.vfs.write_behind,
 		.solo = fs.cfg.vfs.solo, .place = fs.cfg.vfs.place, .rdirplus = true,
+		.dirnames = fs.cfg.lookupcache != FS_LOOKUPCACHE_NONE,
 	}, &fs_front, cl);
 	fl = &fs.lanes[0];
 	fs_lane_init(&fs, 0);

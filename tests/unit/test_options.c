@@ -772,7 +772,18 @@ Test(options, fuse_options)
 	OK("allow_root");
 	cr_assert(fuse_has("allow_root") && fuse_has("default_permissions"), "%s", o.fuse_opts);
 	cr_assert_not(fuse_has("allow_other"), "%s", o.fuse_opts);
+	cr_assert_eq(o.lookupcache, FS_LOOKUPCACHE_ALL);
 	BAD("allow_root,allow_other", "'allow_root'", "'allow_other'");
+}
+
+Test(options, names_are_not_shared_unless_the_kernel_checks_modes)
+{
+	OK("allow_other,nodefault_permissions,lookupcache=all");
+	cr_assert_eq(o.lookupcache, FS_LOOKUPCACHE_NONE);
+	OK("allow_root,nodefault_permissions");
+	cr_assert_eq(o.lookupcache, FS_LOOKUPCACHE_NONE);
+	OK("noallow_other,nodefault_permissions");
+	cr_assert_eq(o.lookupcache, FS_LOOKUPCACHE_ALL);
 }
 
 Test(options, allow_other_is_roots_default)
