@@ -16,7 +16,7 @@ readonly BUILD_PACKAGES=(
 readonly TEST_PACKAGES=(
 	libnfs-dev libcriterion-dev diffutils fio git sqlite3 xz-utils
 	clang libclang-rt-dev valgrind strace openssl gawk debootstrap debian-archive-keyring
-	attr acl nfs4-acl-tools zsh
+	attr acl nfs4-acl-tools zsh python3 python3-prometheus-client
 	nfs-ganesha nfs-ganesha-vfs nfs-ganesha-mem nfs-common rpcbind iproute2 util-linux fuse3 procps psmisc
 )
 

@@ -54,5 +54,24 @@ if type mountstats >/dev/null 2>&1; then
 	grep -q '^WRITE:' "$TMPDIR/shown" || fail "mountstats, WRITE: $(<"$TMPDIR/shown")"
 	mountstats iostat --file "$TMPDIR/mountstats" >"$TMPDIR/shown" 2>&1 || fail "mountstats iostat: $(<"$TMPDIR/shown")"
 fi
+
+# Prometheus's node_exporter, whose /proc is a folder with that file
+if type prometheus-node-exporter >/dev/null 2>&1; then
+	mkdir -p "$TMPDIR/proc/1" && ln -s 1 "$TMPDIR/proc/self" && cp "$TMPDIR/mountstats" "$TMPDIR/proc/1/mountstats" &&
+		cp /proc/self/mountinfo "$TMPDIR/proc/1/mountinfo"
+	prometheus-node-exporter --path.procfs "$TMPDIR/proc" --collector.disable-defaults --collector.mountstats \
+		--web.listen-address 127.0.0.1:20193 >"$TMPDIR/exporter" 2>&1 & exporter=$!
+	scraped() { python3 -c 'import urllib.request as u; print(u.build_opener(u.ProxyHandler({})).open("http://127.0.0.1:20193/metrics", timeout=10).read().decode())' \
+		>"$TMPDIR/scraped" 2>/dev/null; }
+	until_true "node_exporter answers" scraped
+	kill "$exporter"; wait "$exporter" 2>/dev/null
+	if grep -q 'invalid NFS protocol ."rdma' "$TMPDIR/exporter"; then
+		echo "# this node_exporter reads no mount over RDMA, the kernel's neither"
+	else
+		grep -q '^node_scrape_collector_success{collector="mountstats"} 1' "$TMPDIR/scraped" || fail "node_exporter: $(tail -n 2 "$TMPDIR/exporter")"
+		equal "$(sed -n 's/^node_mountstats_nfs_operations_requests_total{.*operation="WRITE".*} //p' "$TMPDIR/scraped")" \
+			"$(number op.WRITE)" "node_exporter's WRITEs"
+	fi
+fi
 mount_down
 gateway_down
