@@ -53,13 +53,13 @@ files_anew() {
 		fail "files on the server"
 }
 
-# The other mount's server is well.
+# The other mount's server is well. Sets others.
 other_answers() {
 	local from
 	now; from=$REPLY
 	ls "$other" >/dev/null && df "$other" >/dev/null || fail "$situation: the other mount"
-	now; REPLY=$(( REPLY - from ))
-	(( REPLY <= most[other] )) || most[other]=$REPLY
+	now; others=$(( REPLY - from ))
+	(( others <= most[other] )) || most[other]=$others
 }
 
 # Nobody used the mount any more: then umount -f ends it as umount does, and what was written and is not on
@@ -117,7 +117,8 @@ one() {
 	end_mount "$2"
 	[[ $4 == kill ]] || wait_for "the program's end" ended "$PROGRAM"
 	PROGRAM=''
-	printf '# %-13s %-6s %-5s: SIGKILL %5s ms, end %5d ms, %s\n' "$1" "$3" "$2" "$killed" "$took" "$(tail -n 1 "$TMPDIR/waits")"
+	printf '# %-13s %-6s %-5s: another mount %4d ms, SIGKILL %5s ms, end %5d ms, %s\n' "$1" "$3" "$2" "$others" "$killed" "$took" \
+		"$(tail -n 1 "$TMPDIR/waits")"
 	case $3 in
 	silent) vm-root kill -CONT "$GATEWAY" ;;
 	gone) gateway_up $port "$NFSRDMA_SERVER" "${fabric[@]}" ;;
