@@ -53,7 +53,19 @@ static size_t text_printable(const unsigned char *p)
 			return 0;
 	if (n == 1 && (p[0] < 0x20 || p[0] == 0x7f))
 		return 0;
-	return n == 2 && p[0] == 0xc2 && p[1] < 0xa0 ? 0 : n;
+	/* The first byte alone does not tell: a control character, longer than need be, half of a
+	 * UTF-16 pair, behind U+10FFFF. Readers of JSON refuse a whole line for the last three. */
+	switch (p[0]) {
+	case 0xc2: case 0xe0:
+		return p[1] < 0xa0 ? 0 : n;
+	case 0xed:
+		return p[1] >= 0xa0 ? 0 : n;
+	case 0xf0:
+		return p[1] < 0x90 ? 0 : n;
+	case 0xf4:
+		return p[1] >= 0x90 ? 0 : n;
+	}
+	return n;
 }
 
 size_t ctl_printable(const char *text)

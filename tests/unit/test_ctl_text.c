@@ -34,6 +34,11 @@ Test(ctl_text, control_characters)
 	expect_clean("\xc0\x9b\xff", "???");
 	expect_clean("\xc2", "?");
 	expect_clean("\xf0\x9f\033", "???");
+	/* Longer than need be, half a pair, behind the last one; and their neighbours, which are characters. */
+	expect_clean("\xe0\x9f\xbf \xf0\x8f\xbf\xbf", "??? ????");
+	expect_clean("\xed\xa0\x80 \xed\xbf\xbf \xf4\x90\x80\x80", "??? ??? ????");
+	expect_clean("\xe0\xa0\x80\xed\x9f\xbf\xf0\x90\x80\x80\xf4\x8f\xbf\xbf",
+		     "\xe0\xa0\x80\xed\x9f\xbf\xf0\x90\x80\x80\xf4\x8f\xbf\xbf");
 }
 
 Test(ctl_text, units)
