@@ -9,24 +9,8 @@
 #include <unistd.h>
 #include "ctl/client.h"
 #include "ctl/ctl.h"
-#include "ctl/proto.h"
 #include "ctl/unmount.h"
 #include "daemon.h"
-
-static int ask_daemon(const struct ctl_peer *p, const char *list, struct errbuf *eb)
-{
-	struct json_object *q = json_object_new_object(), *reply = NULL;
-	int status;
-
-	if (!q)
-		return err_set(eb, CTL_GONE, "out of memory");
-	ctl_add_text(q, "command", "remount");
-	ctl_add_text(q, "options", list);
-	status = ctl_ask(p, q, &reply, eb);
-	json_object_put(q);
-	json_object_put(reply);
-	return status;
-}
 
 static const struct {
 	unsigned long st, ms;
@@ -103,7 +87,7 @@ int remount_main(const struct options *o)
 	int rc = ctl_peer_find(&p, o->mountpoint, &eb);
 
 	if (!rc)
-		rc = ask_daemon(&p, o->list, &eb);
+		rc = ctl_ask_command(&p, "remount", "options", o->list, NULL, &eb);
 	if (!rc)
 		rc = change_kernel(&p, o, &eb);
 	ctl_peer_free(&p);

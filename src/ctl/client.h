@@ -28,6 +28,10 @@ void ctl_peer_free(struct ctl_peer *p);
  */
 int ctl_ask(const struct ctl_peer *p, struct json_object *request, struct json_object **reply,
 	    struct errbuf *eb);
+/* The same with a request that has no member but "command", and one more text unless `member` is NULL. reply may be
+ * NULL. */
+int ctl_ask_command(const struct ctl_peer *p, const char *command, const char *member, const char *value,
+		    struct json_object **reply, struct errbuf *eb);
 
 /* The reply to a command that has many lines. */
 #define CTL_LINES_ROOM 65536u           /* more than any line */

@@ -11,6 +11,7 @@
 
 #include "base/loop.h"
 #include "ctl/ctl.h"
+#include "ctl/proto.h"
 #include "ctl/text.h"
 
 /* How long a socket that is not there is waited for: two seconds. */
@@ -246,6 +247,25 @@ int ctl_ask(const struct ctl_peer *p, struct json_object *request, struct json_o
 		status = take_reply(fd, p, reply, eb);
 	}
 	close(fd);
+	return status;
+}
+
+int ctl_ask_command(const struct ctl_peer *p, const char *command, const char *member, const char *value,
+		    struct json_object **reply, struct errbuf *eb)
+{
+	struct json_object *q = json_object_new_object(), *said = NULL;
+	int status;
+
+	if (reply)
+		*reply = NULL;
+	if (!q)
+		return err_set(eb, CTL_GONE, "out of memory");
+	ctl_add_text(q, "command", command);
+	if (member)
+		ctl_add_text(q, member, value);
+	status = ctl_ask(p, q, reply ? reply : &said, eb);
+	json_object_put(q);
+	json_object_put(said);
 	return status;
 }
 

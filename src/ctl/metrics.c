@@ -263,24 +263,13 @@ void ctl_metrics(FILE *f, struct json_object *ops, struct json_object *paths)
 	fputs("# EOF\n", f);
 }
 
-static int metrics_ask(const struct ctl_peer *p, const char *command, struct json_object **reply, struct errbuf *eb)
-{
-	struct json_object *q = json_object_new_object();
-	int status;
-
-	ctl_add_text(q, "command", command);
-	status = ctl_ask(p, q, reply, eb);
-	json_object_put(q);
-	return status;
-}
-
 int ctl_metrics_print(const struct ctl_peer *p, FILE *f, struct errbuf *eb)
 {
 	struct json_object *ops = NULL, *paths = NULL;
-	int status = metrics_ask(p, "ops", &ops, eb);
+	int status = ctl_ask_command(p, "ops", NULL, NULL, &ops, eb);
 
 	if (!status)
-		status = metrics_ask(p, "paths", &paths, eb);
+		status = ctl_ask_command(p, "paths", NULL, NULL, &paths, eb);
 	if (!status)
 		ctl_metrics(f, ops, paths);
 	json_object_put(ops);

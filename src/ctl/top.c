@@ -159,17 +159,6 @@ static void top_redraw(const struct ctl_peer *p, struct json_object *reply,
 	free(text);
 }
 
-static int ask_stats(const struct ctl_peer *p, struct json_object **reply, struct errbuf *eb)
-{
-	struct json_object *q = json_object_new_object();
-	int status;
-
-	ctl_add_text(q, "command", "stats");
-	status = ctl_ask(p, q, reply, eb);
-	json_object_put(q);
-	return status;
-}
-
 /* ---- what is collected ---- */
 
 /* Between two refreshes lines of the log are read; what they say belongs to the next one. */
@@ -243,7 +232,7 @@ static void top_show(const struct top *t, struct json_object *after, struct json
 static int top_round(struct top *t, struct errbuf *eb)
 {
 	struct json_object *after = NULL, *rates = NULL;
-	int status = ask_stats(t->peer, &after, eb);
+	int status = ctl_ask_command(t->peer, "stats", NULL, NULL, &after, eb);
 	uint64_t now = mono_ns();
 
 	if (!status && t->before) {
