@@ -7,7 +7,7 @@
 /* What a reply has room for, with more than any of them needs. */
 #define CALLS_MOST 2048u
 
-static uint64_t calls_wall_ns(void)
+uint64_t ctl_wall_ns(void)
 {
 	struct timespec ts;
 
@@ -24,7 +24,7 @@ static struct json_object *calls_row(const struct nfs_client *cl, const struct n
 		return NULL;
 	snprintf(xid, sizeof(xid), "%08x", k->xid);
 	snprintf(fh, sizeof(fh), "%08x", k->fh);
-	ctl_add_number(o, "time_ns", calls_wall_ns() - age_ns);
+	ctl_add_number(o, "time_ns", ctl_wall_ns() - age_ns);
 	ctl_add_text(o, "name", nfs_kept_name(cl, k));
 	ctl_add_text(o, "xid", xid);
 	ctl_add_text(o, "handle", fh);

@@ -92,6 +92,8 @@ void ctl_command_ops(struct ctl_client *c, const struct ctl_request *q);
 
 /* Replies with the calls that were kept, and keeps others from now on. */
 void ctl_command_calls(struct ctl_client *c, const struct ctl_request *q);
+/* Nanoseconds since 1970. */
+uint64_t ctl_wall_ns(void);
 
 /* ---- paths_out.c ---- */
 

@@ -12,7 +12,6 @@
 #include <strings.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "ctl/impl.h"
 #include "ctl/text.h"
@@ -117,18 +116,10 @@ static bool stream_send(struct ctl_client *c)
 	return true;
 }
 
-static uint64_t stream_clock_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 static void on_round(struct loop_timer *t)
 {
 	struct ctl *ctl = container_of(t, struct ctl, streaming);
-	uint64_t wall = stream_clock_ns(CLOCK_REALTIME) - stream_clock_ns(CLOCK_MONOTONIC);
+	uint64_t wall = ctl_wall_ns() - mono_ns();
 	uint64_t lost = ctl->cfg.log_lost(ctl->cfg.arg);
 	struct oprec r;
 
