@@ -48,6 +48,68 @@ struct args {
 	unsigned port, interval_ms, count, mode, slower_us;
 };
 
+/* ---- the reply, for people ---- */
+
+static void print_stats(struct json_object *reply, const struct ctl_peer *p)
+{
+	struct json_object *stats = ctl_member_of(reply, "stats", json_type_object);
+
+	if (!stats)
+		return;
+	json_object_object_foreach(stats, name, value) {
+		ctl_put(stdout, name);
+		printf(" %ju\n", (uintmax_t)json_object_get_uint64(value));
+	}
+}
+
+static void print_mountstats(struct json_object *reply, const struct ctl_peer *p)
+{
+	ctl_mountstats(stdout, reply, p->mount.read_only);
+}
+
+static void print_ops(struct json_object *reply, const struct ctl_peer *p)
+{
+	ctl_print_op_tables(stdout, reply);
+}
+
+static void print_policy(struct json_object *reply, const struct ctl_peer *p)
+{
+	ctl_put(stdout, ctl_text_of(reply, "policy"));
+	putchar('\n');
+}
+
+static void print_calls(struct json_object *reply, const struct ctl_peer *p)
+{
+	ctl_print_kept_table(stdout, ctl_member_of(reply, "kept", json_type_array));
+}
+
+static void print_info(struct json_object *reply, const struct ctl_peer *p)
+{
+	ctl_put(stdout, ctl_text_of(ctl_member_of(reply, "info", json_type_object), "text"));
+	putchar('\n');
+}
+
+static void print_programs(struct json_object *reply, const struct ctl_peer *p)
+{
+	ctl_print_program_table(stdout, ctl_member_of(reply, "programs", json_type_array));
+}
+
+static void print_paths(struct json_object *reply, const struct ctl_peer *p)
+{
+	struct json_object *paths = ctl_member_of(reply, "paths", json_type_array);
+
+	if (paths)
+		ctl_print_path_table(stdout, paths);
+}
+
+static void print_nothing(struct json_object *reply, const struct ctl_peer *p)
+{
+}
+
+/* ---- the commands ---- */
+
+static int run_ask(const struct args *a, const struct ctl_peer *p, struct errbuf *eb);
+static int run_abort(const struct args *a, const struct ctl_peer *p, struct errbuf *eb);
 static int run_top(const struct args *a, const struct ctl_peer *p, struct errbuf *eb);
 static int run_metrics(const struct args *a, const struct ctl_peer *p, struct errbuf *eb);
 static int run_log(const struct args *a, const struct ctl_peer *p, struct errbuf *eb);
@@ -57,35 +119,48 @@ static const struct verb {
 	bool needed;                    /* there must be one */
 	unsigned options;
 	const char *args, *help;
-	/* For what asks more than one question of its name. NULL: ctl_main_ask() */
 	int (*run)(const struct args *a, const struct ctl_peer *p, struct errbuf *eb);
+	/* Of run_ask() and run_abort(): what shows the reply, and what the daemon knows it by if not by its name. */
+	void (*print)(struct json_object *reply, const struct ctl_peer *p);
+	const char *asks;
 } verbs[] = {
-	{ "paths", NULL, false, BIT(JSON), "", "show the paths to the server", NULL },
+	{ "paths", NULL, false, BIT(JSON), "", "show the paths to the server",
+	  run_ask, print_paths, NULL },
 	{ "add-path", "server", true, BIT(LOCAL) | BIT(PORT) | BIT(JSON),
-	  " ADDRESS [--local ADDRESS|INTERFACE] [--port N]", "add a path, and wait until it is connected", NULL },
+	  " ADDRESS [--local ADDRESS|INTERFACE] [--port N]", "add a path, and wait until it is connected",
+	  run_ask, print_paths, NULL },
 	{ "remove-path", "path", true, BIT(FORCE) | BIT(JSON), " ID|ADDRESS [--force]",
-	  "remove a path; --force: even the last one", NULL },
+	  "remove a path; --force: even the last one",
+	  run_ask, print_paths, NULL },
 	{ "policy", "policy", false, BIT(JSON), " [NAME]",
 	  "show or set how calls are spread: min-inflight, round-robin,\n"
-	  "                min-latency", NULL },
-	{ "reconnect", "path", true, BIT(JSON), " ID|ADDRESS|all", "close a path's connections, and connect again", NULL },
-	{ "info", NULL, false, BIT(JSON), "", "show what the mount has come to: version, connections, sizes", NULL },
-	{ "stats", NULL, false, BIT(JSON), "", "show all counters", NULL },
-	{ "rings", NULL, false, BIT(JSON), "", "show the programs that read and write past the kernel", NULL },
+	  "                min-latency",
+	  run_ask, print_policy, NULL },
+	{ "reconnect", "path", true, BIT(JSON), " ID|ADDRESS|all", "close a path's connections, and connect again",
+	  run_ask, print_paths, NULL },
+	{ "info", NULL, false, BIT(JSON), "", "show what the mount has come to: version, connections, sizes",
+	  run_ask, print_info, NULL },
+	{ "stats", NULL, false, BIT(JSON), "", "show all counters",
+	  run_ask, print_stats, NULL },
+	{ "rings", NULL, false, BIT(JSON), "", "show the programs that read and write past the kernel",
+	  run_ask, print_programs, NULL },
 	{ "abort", NULL, false, BIT(JSON), "", "end the mount at once, also if the server or the daemon is dead: programs\n"
-	  "                that use it get errors, and what the server has not taken is lost", NULL },
+	  "                that use it get errors, and what the server has not taken is lost",
+	  run_abort, print_nothing, NULL },
 	{ "ops", NULL, false, BIT(JSON), "", "show what the kernel has asked for, and the calls to the server, each with times",
-	  NULL },
-	{ "mountstats", NULL, false, BIT(JSON), "", "the same in the form of /proc/self/mountstats", NULL },
+	  run_ask, print_ops, NULL },
+	{ "mountstats", NULL, false, BIT(JSON), "", "the same in the form of /proc/self/mountstats",
+	  run_ask, print_mountstats, "ops" },
 	{ "calls", NULL, false, BIT(SLOWER) | BIT(JSON), " [--slower MILLISECONDS]",
 	  "show the last calls that were slow or failed; --slower: keep what takes so long\n"
-	  "                from now on; 0: all", NULL },
+	  "                from now on; 0: all",
+	  run_ask, print_calls, NULL },
 	{ "log", NULL, false, BIT(JSON), " [op=OPERATION] [pid=N] [uid=N] [name=PATTERN] [slower=MILLISECONDS]",
-	  "show each request of the kernel when it ends", run_log },
+	  "show each request of the kernel when it ends", run_log, NULL, NULL },
 	{ "metrics", NULL, false, BIT(LISTEN) | BIT(MODE), " [--listen SOCKET [--mode OCTAL]]",
-	  "show all of that in the format of OpenMetrics, or serve it by HTTP", run_metrics },
+	  "show all of that in the format of OpenMetrics, or serve it by HTTP", run_metrics, NULL, NULL },
 	{ "top", NULL, false, BIT(INTERVAL) | BIT(COUNT) | BIT(JSON), " [--interval SECONDS] [--count N]",
-	  "show rates of calls and bytes, and the busiest files and processes, repeatedly", run_top },
+	  "show rates of calls and bytes, and the busiest files and processes, repeatedly", run_top, NULL, NULL },
 };
 
 static const char usage_line[] =
@@ -257,7 +332,7 @@ static struct json_object *make_request(const struct args *a)
 
 	if (!o)
 		return NULL;
-	ctl_add_text(o, "command", strcmp(a->verb->name, "mountstats") == 0 ? "ops" : a->verb->name);
+	ctl_add_text(o, "command", a->verb->asks ? a->verb->asks : a->verb->name);
 	if (a->word)
 		add_word(o, a->verb->word, a->word);
 	if (a->given & BIT(LOCAL))
@@ -271,63 +346,37 @@ static struct json_object *make_request(const struct args *a)
 	return o;
 }
 
-/* ---- the reply ---- */
+/* ---- what is done ---- */
 
-static void print_stats(struct json_object *stats)
-{
-	if (!stats)
-		return;
-	json_object_object_foreach(stats, name, value) {
-		ctl_put(stdout, name);
-		printf(" %ju\n", (uintmax_t)json_object_get_uint64(value));
-	}
-}
-
-static void print_reply(const struct args *a, const struct ctl_peer *p, struct json_object *reply)
-{
-	struct json_object *paths = ctl_member_of(reply, "paths", json_type_array);
-	struct json_object *programs = ctl_member_of(reply, "programs", json_type_array);
-	struct json_object *info = ctl_member_of(reply, "info", json_type_object);
-	const char *warning = ctl_text_of(reply, "warning");
-
-	if (*warning)
-		log_warn("ctl: %s", warning);
-	if (strcmp(a->verb->name, "stats") == 0) {
-		print_stats(ctl_member_of(reply, "stats", json_type_object));
-	} else if (strcmp(a->verb->name, "mountstats") == 0) {
-		ctl_mountstats(stdout, reply, p->mount.read_only);
-	} else if (strcmp(a->verb->name, "ops") == 0) {
-		ctl_print_op_tables(stdout, reply);
-	} else if (strcmp(a->verb->name, "policy") == 0) {
-		ctl_put(stdout, ctl_text_of(reply, "policy"));
-		putchar('\n');
-	} else if (strcmp(a->verb->name, "calls") == 0) {
-		ctl_print_kept_table(stdout, ctl_member_of(reply, "kept", json_type_array));
-	} else if (info) {
-		ctl_put(stdout, ctl_text_of(info, "text"));
-		putchar('\n');
-	} else if (programs) {
-		ctl_print_program_table(stdout, programs);
-	} else if (paths) {
-		ctl_print_path_table(stdout, paths);
-	}
-}
-
-static int ctl_main_ask(const struct args *a, const struct ctl_peer *p, struct errbuf *eb)
+static int ask_by(int (*ask)(const struct ctl_peer *p, struct json_object *request, struct json_object **reply,
+			     struct errbuf *eb),
+		  const struct args *a, const struct ctl_peer *p, struct errbuf *eb)
 {
 	struct json_object *request = make_request(a), *reply = NULL;
-	int status = (strcmp(a->verb->name, "abort") == 0 ? ctl_abort : ctl_ask)(p, request, &reply, eb);
+	int status = ask(p, request, &reply, eb);
 
 	if (a->given & BIT(JSON) && status != CTL_GONE) {
 		ctl_put(stdout, json_object_to_json_string_ext(reply, JSON_C_TO_STRING_PLAIN |
 							       JSON_C_TO_STRING_NOSLASHESCAPE));
 		putchar('\n');
 	} else if (!status) {
-		print_reply(a, p, reply);
+		if (*ctl_text_of(reply, "warning"))
+			log_warn("ctl: %s", ctl_text_of(reply, "warning"));
+		a->verb->print(reply, p);
 	}
 	json_object_put(request);
 	json_object_put(reply);
 	return status;
+}
+
+static int run_ask(const struct args *a, const struct ctl_peer *p, struct errbuf *eb)
+{
+	return ask_by(ctl_ask, a, p, eb);
+}
+
+static int run_abort(const struct args *a, const struct ctl_peer *p, struct errbuf *eb)
+{
+	return ask_by(ctl_abort, a, p, eb);
 }
 
 static int run_top(const struct args *a, const struct ctl_peer *p, struct errbuf *eb)
@@ -364,7 +413,7 @@ int ctl_main(int argc, char **argv)
 	}
 	status = ctl_peer_find(&p, a.mountpoint, &eb);
 	if (!status)
-		status = (a.verb->run ? a.verb->run : ctl_main_ask)(&a, &p, &eb);
+		status = a.verb->run(&a, &p, &eb);
 	ctl_peer_free(&p);
 	if (fflush(stdout) || ferror(stdout)) {
 		log_err("ctl: cannot write to standard output: %s", strerror(errno));
