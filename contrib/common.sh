@@ -31,7 +31,7 @@ readonly BENCH_PROGRAMS=(
 readonly DEB_PACKAGES=(build-essential debhelper lintian)
 
 # What looks for faults in the sources.
-readonly LINT_PACKAGES=(shellcheck clang clang-tidy mandoc)
+readonly LINT_PACKAGES=(shellcheck clang clang-tidy mandoc rpmlint)
 
 say() { printf '%s\n' "$*"; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 2; }
