@@ -10,7 +10,7 @@ readonly TOP
 readonly BUILD_PACKAGES=(
 	gcc libc6-dev make autoconf automake libtool pkg-config rpcsvc-proto
 	libfuse3-dev libibverbs-dev librdmacm-dev libtirpc-dev libisal-dev
-	libnfsidmap-dev libseccomp-dev libjson-c-dev libmount-dev libsmartcols-dev
+	libnfsidmap-dev libseccomp-dev libjson-c-dev libmount-dev libsmartcols-dev systemtap-sdt-dev
 )
 # To run the tests on top of that; the guest's own are in tests/vm/packages.
 readonly TEST_PACKAGES=(

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/probe.h"
 #include "base/undumped.h"
 #include "fuse/fs_impl.h"
 #include "fuse/statx.h"
@@ -126,6 +127,7 @@ void fs_lane_request(struct fs_lane *fl, const struct fuse_buf *buf)
 {
 	const struct fuse_in_header *h = buf->mem;
 
+	PROBE4(request_begin, h->unique, h->opcode, h->nodeid, h->pid);
 	stat_add(&fl->vl.lane->stats, STAT_FUSE_REQUESTS, 1);
 	if (atomic_load_explicit(&fl->odd_requests, memory_order_relaxed) >> (h->opcode % OPSTAT_KINDS) & 1) {
 		odd_request(fl, buf);
@@ -154,12 +156,14 @@ void fs_lane_buffers_freed(struct vfs_lane *vl)
 ssize_t fs_lane_writev(int fd, struct iovec *iov, int count, void *userdata)
 {
 	struct fs_lane *fl = vfs_this_lane ? fs_this_lane() : NULL;
+	const struct fuse_out_header *h = iov[0].iov_base;
 
 	if (!fl)
 		return writev(fd, iov, count);
+	PROBE2(request_end, h->unique, h->error);
 	if (atomic_load_explicit(&fl->odd_answers, memory_order_relaxed))
 		odd_answer(fl, iov, count);
-	opstat_ends(&fl->ops, iov[0].iov_base, loop_turn(fl->vl.lane->loop));
+	opstat_ends(&fl->ops, h, loop_turn(fl->vl.lane->loop));
 	return fl->dev->ops->answer(fl->dev, iov, count);
 }
 

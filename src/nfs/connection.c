@@ -28,6 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/probe.h"
 #include "nfs/internal.h"
 #include "xdr_msg.h"
 
@@ -261,6 +262,7 @@ void nfs_connection_up(struct nfs_connection *k, struct rr_link *link)
 		return;
 	}
 	say_up(k, link);
+	PROBE3(connection_up, t->server->name, k->path, t->lane->index);
 	k->link = link;
 	k->up = !check;
 	k->fault = 0;
@@ -294,6 +296,7 @@ void nfs_connection_down(void *target, void *connection, int err, const char *wh
 	struct nfs_target *t = target;
 	bool was_up = k->up;
 
+	PROBE4(connection_down, t->server->name, k->path, t->lane->index, err);
 	loop_timer_clear(&k->again);
 	k->link = NULL;
 	k->up = false;

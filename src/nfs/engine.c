@@ -26,6 +26,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/probe.h"
 #include "nfs/internal.h"
 #include "nfs/close_ride.h"
 
@@ -105,6 +106,7 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 	close_ride_take(c);
 	c->eng.rr.done = on_reply;
 	c->eng.encoded_ns = loop_now(l->loop);
+	PROBE3(call_begin, &c->eng.rr, def->name, l->index);
 	if (nfs_message_encode(c)) {
 		rr_submit(c->target->conn, &c->eng.rr);
 	} else {
@@ -414,6 +416,7 @@ static void on_reply(struct rr_call *rr, int status)
 	if (rr->sends > 1)
 		c->eng.resent = true;
 	rc = nfs_message_result(c, status);
+	PROBE5(call_end, rr, rr->xid, rr->path, rr->timeouts, rc);
 	nfs_counted_ends(c, status, rc);
 	if (rc == NFS_DELAYED) {
 		/* The transport has given back the chunk's buffer. */

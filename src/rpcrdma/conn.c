@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include "base/probe.h"
 #include "rpcrdma/impl.h"
 
 /* ---- table of calls in flight ---- */
@@ -148,6 +149,7 @@ static void conn_posted(struct rr_link *link, struct rr_call *call, int rc)
 		rr_link_reset(link, rc, "cannot post a send");
 		return;
 	}
+	PROBE4(call_sent, call, call->xid, link->path, call->sends);
 	stat_add(c->st, call->sends++ ? STAT_RPC_REPLAYS : STAT_RPC_CALLS, 1);
 	stat_add_to(&link->ps->calls, 1);
 }
