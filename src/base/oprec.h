@@ -11,6 +11,7 @@
 struct oprec {
 	const char *op;                 /* "WRITE"; NULL: it has no name */
 	uint64_t begin_ns, end_ns;      /* by mono_ns() */
+	uint64_t server_ns;             /* of these, at the server with the last call that it took; 0: it took none */
 	uint64_t offset, size;          /* if has_range */
 	uint64_t node;                  /* the kernel's number of the file, or of the directory */
 	pid_t pid;

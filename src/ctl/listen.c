@@ -26,8 +26,8 @@ static void print_line(struct json_object *o, void *to)
 				 (uintmax_t)ctl_number_of(o, "size"));
 		printf("%s %ju ", ctl_clock_text(ctl_number_of(o, "time_ns"), clock), (uintmax_t)ctl_number_of(o, "pid"));
 		ctl_put(stdout, ctl_text_of(o, "op"));
-		printf(" %s %juus %s ", range, (uintmax_t)(ctl_number_of(o, "took_ns") / 1000u),
-		       status ? strerror(-status) : "OK");
+		printf(" %s %juus %juus %s ", range, (uintmax_t)(ctl_number_of(o, "took_ns") / 1000u),
+		       (uintmax_t)(ctl_number_of(o, "server_ns") / 1000u), status ? strerror(-status) : "OK");
 		ctl_put(stdout, ctl_text_of(o, "name"));
 		putchar('\n');
 	}

@@ -92,6 +92,7 @@ static void stream_line(struct ctl_stream *s, const struct oprec *r, uint64_t wa
 		ctl_add_number(o, "size", r->size);
 	}
 	ctl_add_number(o, "took_ns", r->end_ns - r->begin_ns);
+	ctl_add_number(o, "server_ns", r->server_ns);
 	json_object_object_add(o, "status", json_object_new_int(r->result));
 	s->lost += !stream_put(s, o);
 }

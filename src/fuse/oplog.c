@@ -163,6 +163,7 @@ void oplog_ends(struct fs_lane *fl, const struct fuse_out_header *h, uint64_t no
 		return;
 	p->unique = 0;
 	p->rec.end_ns = now_ns;
+	p->rec.server_ns = fl->vl.answered_ns ? now_ns - fl->vl.answered_ns : 0;
 	p->rec.result = h->error;
 	head = atomic_load_explicit(&o->head, memory_order_relaxed);
 	if (head - atomic_load_explicit(&o->tail, memory_order_acquire) >= OPLOG_RING) {

@@ -262,6 +262,12 @@ uint64_t nfs_server_replied_ns(const struct nfs_server *s);
 /* Any thread: does the lane have a connection to the server that is mounted? */
 bool nfs_lane_up(const struct nfs_lane *l);
 
+/* Lane, in c->done: when the call was last sent, by the loop's clock; 0: it was not. */
+static inline uint64_t nfs_call_sent_ns(const struct nfs_call *c)
+{
+	return c->eng.rr.sends ? c->eng.rr.posted_ns : 0;
+}
+
 /* Any thread: does the version not have this operation, or the server neither? A server may have SEEK,
  * COPY and CLONE for some of its file systems only, and is not asked again all the same: what their
  * callers do without them is right on all. */

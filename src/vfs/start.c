@@ -227,13 +227,16 @@ void vfs_name_gone(struct vfs_op *op, struct inode *dir, uint64_t nr, const char
 static void on_call_done(struct nfs_call *c)
 {
 	struct vfs_op *op = container_of(c, struct vfs_op, call);
+	struct vfs_lane *vl = op->vl;
 
 	op->calling = false;
 	if (op->change[0].ino || op->change[1].ino)
 		op_changes_end(op);
 	else if (c->op == NFS_OP_READ && atomic_load(&op->ino->file.delegation))
 		promised_read(op->ino);
+	vl->answered_ns = nfs_call_sent_ns(c);
 	op->done(op);
+	vl->answered_ns = 0;
 }
 
 /* nfs_args.file.get */

@@ -108,6 +108,8 @@ struct vfs_lane {
 	struct list active;             /* vfs_ops between vfs_op_new() and vfs_op_free() */
 	struct list want_buf;           /* READs that wait for a buffer (wait_node) */
 	struct list held;               /* behind.h: files that its tick looks after (extents.lane_node) */
+	uint64_t answered_ns;           /* when the call was sent, last, whose answer an operation is just getting; 0:
+					 * there is none, or it was not sent */
 	struct loop_timer tick;
 	struct loop_msg room_msg;       /* to this lane: writers wait for room */
 	_Atomic bool room_wanted;       /* it is on its way */

@@ -12,7 +12,7 @@ static void setup(void)
 {
 	ctl_play_begin();
 	ctl_play.logged[0] = (struct oprec){
-		.op = "WRITE", .begin_ns = 1000, .end_ns = 6000, .offset = 7, .size = 9, .pid = 11, .uid = 12, .has_range = true,
+		.op = "WRITE", .begin_ns = 1000, .end_ns = 6000, .server_ns = 4000, .offset = 7, .size = 9, .pid = 11, .uid = 12, .has_range = true,
 		.name = "/a\nb\\c\xff\x1b\xc3\xa9",
 	};
 	ctl_play.logged[1] = (struct oprec){ .op = "LOOKUP", .pid = 21, .uid = 22, .result = -2, .name = "?/deep/x" };
@@ -54,8 +54,8 @@ Test(ctl_stream, lines)
 	cr_assert_eq(ctl_play.listens, 1);
 	atomic_store(&ctl_play.nlogged, 2);
 	expect_line(f, "\"pid\":11,\"uid\":12,\"op\":\"WRITE\",\"name\":\"/a\\\\nb\\\\\\\\c\\\\xff\\\\x1b\xc3\xa9\","
-		    "\"offset\":7,\"size\":9,\"took_ns\":5000,\"status\":0}");
-	expect_line(f, "\"op\":\"LOOKUP\",\"name\":\"?/deep/x\",\"took_ns\":0,\"status\":-2}");
+		    "\"offset\":7,\"size\":9,\"took_ns\":5000,\"server_ns\":4000,\"status\":0}");
+	expect_line(f, "\"op\":\"LOOKUP\",\"name\":\"?/deep/x\",\"took_ns\":0,\"server_ns\":0,\"status\":-2}");
 	/* Nothing is collected when the last one has gone. */
 	fclose(f);
 	wait_until(&ctl_play.listens, 0);

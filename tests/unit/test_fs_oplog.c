@@ -79,6 +79,20 @@ static struct oprec next(void)
 	return r;
 }
 
+/* How much of it the server had: since the call was sent whose answer is being dealt with. */
+Test(fs_oplog, at_the_server)
+{
+	cr_assert_eq(fs_log_begin(&fs), 0);
+	statfs(fl, 2, 100, 150);
+	fl->vl.answered_ns = 230;
+	statfs(fl, 4, 200, 300);
+	fl->vl.answered_ns = 0;
+	statfs(fl, 6, 400, 450);
+	cr_assert_eq(next().server_ns, 0);
+	cr_assert_eq(next().server_ns, 70);
+	cr_assert_eq(next().server_ns, 0);
+}
+
 static void expect_nothing(void)
 {
 	struct oprec r;
