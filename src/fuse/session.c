@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 #include "fuse/fs_impl.h"
@@ -176,16 +177,24 @@ int fs_session_new(struct fs *fs, struct errbuf *eb)
 	return fs->se ? 0 : -EINVAL;
 }
 
-/* If mount(2) has failed, the reason is in fuse_said. fusermount3, which mounts for ordinary
- * users, has written its reason to standard error itself. */
+/* fusermount3, which mounts for ordinary users, has written its reason to standard error itself. */
+static const char *fusermount_remedy(void)
+{
+	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
+		return "fusermount3 is not allowed to become root here (no_new_privs, as in a sandbox or container); "
+		       "remedy: be root in its user namespace, with CAP_SYS_ADMIN "
+		       "(bwrap --uid 0 --cap-add CAP_SYS_ADMIN), or mount outside and share the mount";
+	return "fusermount3 refused, for the reason in the line above; if there is none: "
+	       "is it installed (package fuse3), and is /dev/fuse there (modprobe fuse)?";
+}
+
+/* If mount(2) has failed, the reason is in fuse_said. */
 static int libfuse_mount(struct fuse_session *se, const char *mountpoint, struct errbuf *eb)
 {
 	if (fuse_session_mount(se, mountpoint) == 0)
 		return 0;
 	return err_set(eb, -EPERM, "cannot mount on '%s': %s", mountpoint,
-		       fuse_said.text[0] ? fuse_said.text :
-		       "fusermount3 refused, for the reason in the line above; if there is none: "
-		       "is it installed (package fuse3), and is /dev/fuse there (modprobe fuse)?");
+		       fuse_said.text[0] ? fuse_said.text : fusermount_remedy());
 }
 
 int fs_kern_mount(const char *fuse_opts, uint32_t max_read, const char *mountpoint,
