@@ -10,13 +10,13 @@ readonly TOP
 readonly BUILD_PACKAGES=(
 	gcc libc6-dev make autoconf automake libtool pkg-config rpcsvc-proto
 	libfuse3-dev libibverbs-dev librdmacm-dev libtirpc-dev libisal-dev
-	libnfsidmap-dev libseccomp-dev libjson-c-dev libmount-dev libsmartcols-dev systemtap-sdt-dev
+	libnfsidmap-dev libseccomp-dev libjson-c-dev libmount-dev libsmartcols-dev
 )
 # To run the tests on top of that; the guest's own are in tests/vm/packages.
 readonly TEST_PACKAGES=(
 	libnfs-dev libcriterion-dev diffutils fio git sqlite3 xz-utils
 	clang libclang-rt-dev valgrind strace openssl gawk debootstrap debian-archive-keyring
-	attr acl nfs4-acl-tools zsh python3 python3-prometheus-client
+	attr acl nfs4-acl-tools zsh python3 python3-prometheus-client systemtap-sdt-dev
 	nfs-ganesha nfs-ganesha-vfs nfs-ganesha-mem nfs-common rpcbind iproute2 util-linux fuse3 procps psmisc
 	bubblewrap podman runc autofs
 )
@@ -65,6 +65,7 @@ missing_packages() {
 	done
 }
 
+lists_are_new='' # apt-get update has been run
 # Installs what is missing, without starting the services that come with it: a
 # test bench must not turn its host into a server.
 install_packages() {
@@ -83,7 +84,7 @@ install_packages() {
 		printf '#!/bin/sh\nexit 101\n' | as_root tee /usr/sbin/policy-rc.d >/dev/null
 		as_root chmod 755 /usr/sbin/policy-rc.d
 	fi
-	{ as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq update &&
+	{ { [[ $lists_are_new ]] || as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq update; } && lists_are_new=1 &&
 		as_root env DEBIAN_FRONTEND=noninteractive \
 			apt-get -qq install -y --no-install-recommends "${missing[@]}"; } </dev/null
 	status=$?
