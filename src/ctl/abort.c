@@ -58,5 +58,7 @@ int ctl_abort(const struct ctl_peer *p, struct json_object *request, struct json
 	/* It may be gone before the answer has been looked at. */
 	if (!is_there(p) || (!status && goes_by_itself(p)))
 		return CTL_OK;
+	if (!status)
+		err_set(eb, 0, "the daemon of '%s' has agreed, and has not unmounted it", p->mountpoint);
 	return take_it_away(p, eb);
 }

@@ -42,6 +42,8 @@ ended() {
 	tasks=(/proc/"$1"/task/*)
 	[[ $(<"/proc/$1/stat") == *") Z "* && ${#tasks[@]} == 1 ]]
 } 2>/dev/null
+# One thread of a busy machine's may still run when another one has stopped.
+stopped() { ! grep -L '^State:.*T (stopped)' /proc/"$1"/task/*/status | grep -q .; }
 no_mount() { ! is_mounted; }
 no_daemon() { ! pgrep -f "^$BIN .*port=$port" >/dev/null; }
 
@@ -169,6 +171,7 @@ the_mount() {
 
 	situation='a daemon that is stopped'
 	kill -STOP "$DAEMON"
+	wait_for "it has stopped" stopped "$DAEMON"
 	now; from=$REPLY
 	"$BIN" ctl "$MNT" abort 2>"$TMPDIR/aborted" || fail "abort: $(<"$TMPDIR/aborted")"
 	wait_for "no mount" no_mount
