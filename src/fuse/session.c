@@ -266,9 +266,9 @@ static int wait_init(struct fs *fs, struct errbuf *eb)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_REALTIME, &ts);
+	clock_gettime(CLOCK_MONOTONIC, &ts);
 	ts.tv_sec += INIT_TIMEOUT_S;
-	while (sem_timedwait(&fs->inited, &ts) < 0)
+	while (sem_clockwait(&fs->inited, CLOCK_MONOTONIC, &ts) < 0)
 		if (errno != EINTR)
 			return err_set(eb, -ETIMEDOUT, "the kernel sent no FUSE_INIT for '%s' within %d s",
 				       fs->cfg.vfs.place, INIT_TIMEOUT_S);
