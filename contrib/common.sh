@@ -29,7 +29,7 @@ readonly BENCH_PROGRAMS=(
 )
 
 # To make Debian packages, and to look at them.
-readonly DEB_PACKAGES=(build-essential debhelper lintian)
+readonly DEB_PACKAGES=(build-essential debhelper lintian locales)
 
 # What looks for faults in the sources.
 readonly LINT_PACKAGES=(shellcheck clang clang-tidy mandoc rpmlint)
