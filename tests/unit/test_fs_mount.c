@@ -36,7 +36,7 @@ int __real_open64(const char *path, int flags, ...);
 int __wrap_open64(const char *path, int flags, ...);
 int __real_ioctl(int fd, unsigned long request, ...);
 int __wrap_ioctl(int fd, unsigned long request, ...);
-int __wrap_sem_timedwait(sem_t *sem, const struct timespec *ts);
+int __wrap_sem_clockwait(sem_t *sem, clockid_t clock, const struct timespec *ts);
 
 /* The linked names of these two include the library's symbol version. */
 #if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17)
@@ -176,10 +176,11 @@ static void await_calls(bool some)
 }
 
 /* The kernel starts to use the mount just too late, and a program uses it at once. */
-int __wrap_sem_timedwait(sem_t *sem, const struct timespec *ts)
+int __wrap_sem_clockwait(sem_t *sem, clockid_t clock, const struct timespec *ts)
 {
 	const struct fuse_init_in init = { .major = 7, .minor = 31 };
 
+	(void)clock;
 	(void)ts;
 	request(FUSE_INIT, &init, sizeof(init));
 	reply_to(FUSE_INIT, 0);
