@@ -103,7 +103,7 @@ void log_msg(enum log_level level, const char *fmt, ...)
 
 /* Who gives a long word wants to be told the reason, too, and that is at the end: what is left out
  * of a text that does not fit is in its middle. Without memory for the text its end is. */
-static void err_set_ends(struct errbuf *eb, const char *fmt, va_list ap)
+static void __attribute__((format(printf, 2, 0))) err_set_ends(struct errbuf *eb, const char *fmt, va_list ap)
 {
 	static const char gap[] = " ... ";
 	const size_t half = sizeof(eb->text) / 2, tail = half - (sizeof(gap) - 1);
