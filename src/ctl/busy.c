@@ -160,6 +160,7 @@ static void join_threads(struct busy_list *l)
 {
 	unsigned n = 0;
 
+	/* Pointers are meant. NOLINTNEXTLINE(bugprone-sizeof-expression) */
 	qsort(l->one, l->n, sizeof(l->one[0]), by_pid);
 	for (unsigned i = 0; i < l->n; i++) {
 		struct busy_one *one = l->one[i], *last = n ? l->one[n - 1] : NULL;
@@ -200,6 +201,7 @@ static struct json_object *list_json(struct busy_list *l, bool processes)
 {
 	struct json_object *a = json_object_new_array();
 
+	/* The same. NOLINTNEXTLINE(bugprone-sizeof-expression) */
 	qsort(l->one, l->n, sizeof(l->one[0]), by_requests);
 	for (unsigned i = 0; a && i < l->n && i < BUSY_SHOWN; i++) {
 		const struct busy_one *one = l->one[i];
