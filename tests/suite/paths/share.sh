@@ -59,6 +59,13 @@ small_calls() {
 	for i in "${pids[@]}"; do wait "$i" || fail "small calls"; done
 }
 
+# learned SLOW FAST - more calls were made, and what is known of the paths is not of a moment when this machine
+# had no time for the faster one.
+learned() {
+	small_calls "$WORK"
+	(( $(path_value "$2" latency_ns) * 2 < $(path_value "$1" latency_ns) ))
+}
+
 # unequal - one path has a delay, which is far more than other work on this machine makes a call
 # take on the other path.
 unequal() {
@@ -67,7 +74,7 @@ unequal() {
 	mount_up "$BOTH,mp_policy=min-latency"
 	both_up
 	mkdir "$WORK"/{1,2,3,4} || fail mkdir
-	small_calls "$WORK"             # it learns
+	until_true "it learns which path is slow" learned "$slow" "$fast"
 	for n in 0 1; do calls[n]=$(path_value $n calls); done
 	small_calls "$WORK"
 	for n in 0 1; do calls[n]=$(( $(path_value $n calls) - calls[n] )); done
