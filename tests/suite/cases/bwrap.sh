@@ -9,7 +9,8 @@ bwrap --ro-bind / / --unshare-user true 2>/dev/null || skip "no user namespaces 
 mkdir -p "$HOME/whole" && vm-root mount -t proc proc "$HOME/whole" || fail "a /proc"
 trap 'end_all; vm-root umount "$HOME/whole"' EXIT
 
-system=(--ro-bind /usr /usr --ro-bind /etc /etc --proc /proc --dev /dev)
+# (A sandbox within it begins in /tmp.)
+system=(--dir /tmp --ro-bind /usr /usr --ro-bind /etc /etc --proc /proc --dev /dev)
 for name in /bin /sbin /lib /lib64; do
 	if [[ -L $name ]]; then
 		system+=(--symlink "$(readlink "$name")" "$name")
