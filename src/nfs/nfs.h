@@ -212,6 +212,9 @@ struct nfs_client {
  * eb set. The lanes run on their own threads from then on. After an error *out is NULL, or what
  * could not be freed yet: for nfs_client_free().
  *
+ * If no server answers in a first round and there is cfg->second, there is one round by that fabric; paths that
+ * come later have the fabric by which the mount was made.
+ *
  * Tries again for so many seconds while the error may pass. An attempt begins when the one
  * before is freed, so all attempts together never have more memory than one.
  */
