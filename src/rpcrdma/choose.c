@@ -17,7 +17,6 @@
  */
 #include <limits.h>
 #include <string.h>
-#include "base/probe.h"
 #include "rpcrdma/impl.h"
 
 /* A credit of each link is kept for calls that name their link, so that a heartbeat can be
@@ -117,12 +116,4 @@ void rr_set_policy(struct rr_conn *c, enum rr_policy policy)
 {
 	c->choose = policy == RR_ROUND_ROBIN ? round_robin : policy == RR_MIN_LATENCY ? min_latency :
 		    min_inflight;
-}
-
-struct rr_link *rr_choose_of(struct rr_conn *c, const struct rr_call *call, struct rr_set *s)
-{
-	struct rr_link *link = c->choose(s);
-
-	PROBE3(path_chosen, call, link ? (int)link->path : -1, s->n);
-	return link;
 }

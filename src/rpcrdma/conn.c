@@ -253,6 +253,7 @@ void rr_submit(struct rr_conn *c, struct rr_call *call)
 		return;
 	list_add_tail(&c->waiting, &call->node);
 	c->nwaiting[rr_is_bulk(call)]++;
+	PROBE3(call_waits, call, c->nwaiting[rr_is_bulk(call)], c->sets[rr_is_bulk(call)].n);
 	if (!room && !list_empty(&c->links))
 		stat_add(c->st, STAT_RPC_CREDIT_WAITS, 1);
 	else if (!link)

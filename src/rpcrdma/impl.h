@@ -111,15 +111,13 @@ static inline bool rr_is_bulk(const struct rr_call *call)
 	return call->sink[0].mem || (call->nsend && !call->send_copied);
 }
 
-/* The same of several, or of none. */
-struct rr_link *rr_choose_of(struct rr_conn *c, const struct rr_call *call, struct rr_set *s);
 /* The link for that call; NULL: none has room. */
 static inline struct rr_link *rr_choose(struct rr_conn *c, const struct rr_call *call)
 {
 	struct rr_set *s = &c->sets[rr_is_bulk(call)];
 
 	if (s->n != 1)
-		return rr_choose_of(c, call, s);
+		return c->choose(s);
 	return s->link[0]->ninflight < s->link[0]->room ? s->link[0] : NULL;
 }
 
