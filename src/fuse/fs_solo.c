@@ -225,6 +225,13 @@ static void solo_times_done(struct vfs_op *op)
 	vfs_op_free(op);
 }
 
+/* Not of a file that is read anew: the next open leaves its node, and would take the mtime that comes
+ * after it for somebody else's change. */
+static bool solo_owes_locked(struct inode *ino)
+{
+	return believed_of(ino)->solo->owes && solo_keeps_locked(ino);
+}
+
 /* Until it is taken, a program that sets a time cancels it; after that it waits (vfs_hold()). */
 static bool solo_take_owed(struct vfs_op *op)
 {
@@ -232,7 +239,7 @@ static bool solo_take_owed(struct vfs_op *op)
 	bool owed;
 
 	inode_lock(&op->vl->vfs->inodes, op->ino);
-	owed = s->owes;
+	owed = solo_owes_locked(op->ino);
 	s->owes = false;
 	op->call.args.sattr = (struct nfs_sattr){ .valid = NFS_SET_MTIME, .mtime = s->mtime };
 	inode_unlock(&op->vl->vfs->inodes, op->ino);
@@ -260,7 +267,7 @@ static bool solo_is_owed(struct vfs_lane *vl, struct file *f)
 	bool owed;
 
 	inode_lock(&vl->vfs->inodes, f->ino);
-	owed = s->owes && solo_may_set(s, &f->cred);
+	owed = solo_owes_locked(f->ino) && solo_may_set(s, &f->cred);
 	inode_unlock(&vl->vfs->inodes, f->ino);
 	return owed;
 }

@@ -26,8 +26,8 @@
  * (vfs/start.c: the operation holds it), or an old mtime would replace a newer one. A user who may
  * not set the mtime, because the file is not his own, leaves the server's. The kernel also sends
  * the mtime after each rename, link and unlink, which change the ctime: if it is the one
- * that the server has, there is nothing to send. The same if the daemon dies before the
- * release: the file has the server's own mtime.
+ * that the server has, there is nothing to send. If the daemon dies before the release, or the
+ * file is read anew (below), it has the server's own mtime.
  *
  * Somebody else's change. OPEN brings the server's size and mtime. If they differ from those after
  * this mount's last change, and no own change has begun since or was under way, somebody else has

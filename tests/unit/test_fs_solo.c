@@ -801,6 +801,28 @@ Test(fs_solo, what_was_lost_is_read_anew)
 	is_read_anew();
 }
 
+/*
+ *     close() ---> RELEASE: the mtime is sent ..................... executed
+ *     open() ----------------> ESTALE, LOOKUP: a new node, its mtime   |   OPEN: another mtime
+ *
+ * So the second OPEN took the own mtime for somebody else's change, and open() failed.
+ */
+Test(fs_solo, the_mtime_of_what_was_lost_is_not_sent)
+{
+	uint64_t fh = open_(O_RDWR);
+
+	write_back(fh, 0, 100);
+	set_times(fh, 0, 2000, 2000);
+	file.full = true;
+	flush_(fh);
+	cr_assert_eq(answer.error, -ENOSPC);
+	sent_only("ow");
+	release(fh);
+	done();
+	sent_only("x");
+	is_read_anew();
+}
+
 /* At the end of a mount, and where there is no room for it, nothing is held. */
 Test(fs_solo, what_was_lost_without_write_behind_as_well)
 {
