@@ -18,7 +18,7 @@ readonly TEST_PACKAGES=(
 	clang libclang-rt-dev valgrind strace openssl gawk debootstrap debian-archive-keyring
 	attr acl nfs4-acl-tools zsh python3 python3-prometheus-client systemtap-sdt-dev
 	nfs-ganesha nfs-ganesha-vfs nfs-ganesha-mem nfs-common rpcbind iproute2 util-linux fuse3 procps psmisc
-	bubblewrap podman runc autofs
+	bubblewrap podman runc autofs systemd
 )
 
 # PROGRAM=PACKAGE, or HEADER=PACKAGE: to measure, besides what is needed to build and the
