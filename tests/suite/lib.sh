@@ -84,8 +84,12 @@ is_mounted() {
 }
 
 # mount_up [OPTIONS] - mounts; the daemon stays in the foreground, as our
-# child, so that its messages and its end can be seen.
+# child, so that its messages and its end can be seen. It says when all of it is there, ctl
+# and rings, too: a little later than the mount.
+mounts_said() { grep -c "' is mounted on '" "$LOG" 2>/dev/null; }
 mount_up() {
+	local before
+	before=$(mounts_said)
 	"$BIN" -f "$REMOTE" "$MNT" -o "vers=$VERS,stats=$STATS,$MOUNT_OPTIONS${1:+,$1}" \
 		>>"$LOG" 2>&1 &
 	DAEMON=$!
@@ -96,6 +100,8 @@ mount_up() {
 		nap 0.05
 	done
 	mountpoint -q "$MNT" || fail "no mount after two minutes"
+	says_more() { (( $(mounts_said) > ${before:-0} )); }
+	until_true "the daemon says that it is mounted" says_more
 }
 
 # unmount [-l] - as the user can; -l: lazily.
