@@ -96,6 +96,7 @@ struct config {
 	bool locks, ends;
 	const char *events[8];
 	unsigned nevents, every;        /* an event each so many seconds */
+	const char *silence;            /* or NULL */
 	unsigned mounts;                /* 1: all processes are in one */
 	unsigned workers, families;     /* processes, and families of names: of one mount each */
 	uint32_t size;                  /* of the largest file */

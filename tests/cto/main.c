@@ -12,6 +12,7 @@
  *   --lies        a fault, to be found: fsync() is said to be done, and is not
  *   --event CMD   done now and then, meanwhile; may be given several times
  *   --every N     that often: seconds (15)
+ *   --silence CMD done when an operation has no answer, while it still waits
  *   --locks       fcntl(), open file descriptions, flock(): locks.c
  *   --ends        none of a range without an end: nfs-ganesha 4.3 does not merge these
  *   --old-reads   opens that only read may reach what had the name before: version 3
@@ -121,6 +122,8 @@ static bool receive(unsigned i, char *why, size_t size)
 	if (worker_answer(i, &replies[i].a, &replies[i].data))
 		return true;
 	snprintf(why, size, "no answer, or the process is dead (at #%u)", under_way[i].id);
+	if (cfg.silence && system(cfg.silence))
+		fprintf(stderr, "--silence: the command has failed\n");
 	history_wrong(&under_way[i]);
 	return false;
 }
@@ -374,7 +377,7 @@ static int run(void)
 static int usage(void)
 {
 	fprintf(stderr, "usage: cto [--seed N] [--seconds N] [--steps N] [--size N] [--files N] [--server DIR]\n"
-		"           [--lies] [--locks [--ends]] [--event CMD]... [--every N] [--old-reads]\n"
+		"           [--lies] [--locks [--ends]] [--event CMD]... [--every N] [--silence CMD] [--old-reads]\n"
 		"           [--old-names N] [--old-bytes N] [--tries N] [--source SERVER:/EXPORT]\n"
 		"           [--options OPTIONS] DIR [DIR [DIR]]\n");
 	return 2;
@@ -386,6 +389,7 @@ static bool parse(int argc, char **argv)
 		{ "seed", 1, NULL, 's' }, { "seconds", 1, NULL, 't' }, { "steps", 1, NULL, 'n' },
 		{ "size", 1, NULL, 'z' }, { "files", 1, NULL, 'f' }, { "server", 1, NULL, 'd' },
 		{ "event", 1, NULL, 'e' }, { "every", 1, NULL, 'v' }, { "tries", 1, NULL, 'r' },
+		{ "silence", 1, NULL, 'q' },
 		{ "old-reads", 0, NULL, 'o' }, { "old-names", 1, NULL, 'k' }, { "lies", 0, NULL, 'l' },
 		{ "locks", 0, NULL, 'L' }, { "ends", 0, NULL, 'E' },
 		{ "old-bytes", 1, NULL, 'b' }, { "source", 1, NULL, 'S' }, { "options", 1, NULL, 'O' }, { 0 },
@@ -401,6 +405,7 @@ static bool parse(int argc, char **argv)
 		case 'f': cfg.files = (unsigned)atoi(optarg); break;
 		case 'd': cfg.server = optarg; break;
 		case 'e': cfg.events[cfg.nevents++ % 8] = optarg; break;
+		case 'q': cfg.silence = optarg; break;
 		case 'v': cfg.every = (unsigned)atoi(optarg); break;
 		case 'r': cfg.tries = (unsigned)atoi(optarg); break;
 		case 'o':

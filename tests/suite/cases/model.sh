@@ -37,9 +37,13 @@ fi
 
 reconnect=()
 for at in "$MNT" "$other"; do reconnect+=(--event "'$BIN' ctl '$at' reconnect all >/dev/null 2>&1"); done
+# Who waits for what, if an operation has no answer.
+silence="for at in '$MNT' '$other'; do for what in calls info stats; do timeout 20 '$BIN' ctl \$at \$what; done; done
+	grep -H . /proc/[0-9]*/stack 2>/dev/null | grep -E 'fuse|nfs|svc'
+	vm-server bash -c 'grep -H . /proc/fs/nfsd/clients/*/info /proc/fs/nfsd/clients/*/states' 2>/dev/null; true"
 # differs SECONDS ARGUMENT... - a difference fails the case.
 differs() {
-	"$cto" --locks --seconds "$@" "${more[@]}" "${among[@]}" >"$TMPDIR/cto.out" || fail "$(<"$TMPDIR/cto.out")"
+	"$cto" --locks --silence "$silence" --seconds "$@" "${more[@]}" "${among[@]}" >"$TMPDIR/cto.out" || fail "$(<"$TMPDIR/cto.out")"
 	sed -n 's/^[0-9n].*/# &/p' "$TMPDIR/cto.out"
 }
 differs $(( NFSRDMA_CTO_SECONDS / 2 )) --size 65536
