@@ -134,12 +134,13 @@ has_gateway() {
 	: >"$GATEWAY_LOG"
 }
 
-# gateway_up PORT SERVER [ARG...] - it listens at that port of $NFSRDMA_SERVER. Root's,
-# who has no limit of locked memory.
+# gateway_up PORT SERVER [ARG...] - it listens at that port of $NFSRDMA_SERVER, by iWARP if the mounts
+# do, without a --fabric of its own. Root's, who has no limit of locked memory.
 gateway_up() {
-	local i lines
+	local i lines fabric=()
+	[[ ${HOST_GATEWAY:-} || $MOUNT_OPTIONS == *fabric=iwarp* ]] && fabric=(--fabric iwarp)
 	lines=$(grep -c 'listening on' "$GATEWAY_LOG")
-	vm-root "$GATEWAY_BIN" -v -l "$NFSRDMA_SERVER:$1" "${@:3}" "$2" 2>>"$GATEWAY_LOG" &
+	vm-root "$GATEWAY_BIN" -v -l "$NFSRDMA_SERVER:$1" "${fabric[@]}" "${@:3}" "$2" 2>>"$GATEWAY_LOG" &
 	GATEWAY=$!
 	for (( i = 0; i < 1200; i++ )); do
 		(( $(grep -c 'listening on' "$GATEWAY_LOG") > lines )) && return
@@ -158,6 +159,16 @@ gateway_down() {
 	GATEWAY=
 	[[ ${1:-} == KILL ]] || (( status == 0 )) ||
 		fail "the gateway ended with status $status: $(tail -n 3 "$GATEWAY_LOG")"
+}
+
+# watched_up PORT [OPTIONS] - a mount by such a gateway, for a case that looks at it by ctl and python3.
+ctl() { timeout 60 "$BIN" ctl "$@"; }
+watched_up() {
+	has_gateway
+	trap end_all EXIT
+	type python3 >/dev/null 2>&1 || skip "no python3"
+	gateway_up "$1" "$NFSRDMA_SERVER"
+	mount_up "port=$1${2:+,$2}"
 }
 
 # end_all - what the case has started, however it ends: for a trap on EXIT.

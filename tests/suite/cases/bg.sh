@@ -3,8 +3,6 @@
 # A server that comes late: the command waits (retry=), or goes to the background (bg); and what will never be is
 # said at once.
 has_gateway
-fabric=()
-[[ ${HOST_GATEWAY:-} || $MOUNT_OPTIONS == *fabric=iwarp* ]] && fabric=(--fabric iwarp)
 options="vers=$VERS,$MOUNT_OPTIONS,port=20141"
 now() { REPLY=$(( ${EPOCHREALTIME/./} / 1000 )); }
 daemon_of() { pgrep -f "^$BIN .*port=20141" | head -n 1; }
@@ -15,7 +13,7 @@ trap 'end_all; pkill -KILL -f "^$BIN .*port=20141"' EXIT
 expect_error "" "$BIN" "$REMOTE" "$MNT" -o "$options"
 "$BIN" "$REMOTE" "$MNT" -o "$options,retry=2" 2>"$TMPDIR/said" & command=$!
 until_true "the first attempt" grep -q 'trying for 2 minutes' "$TMPDIR/said"
-gateway_up 20141 "$NFSRDMA_SERVER" "${fabric[@]}"
+gateway_up 20141 "$NFSRDMA_SERVER"
 wait $command || fail "a mount with retry=: $(<"$TMPDIR/said")"
 is_mounted || fail "no mount with retry="
 unmount && until_true "the end" no_daemon
@@ -28,7 +26,7 @@ now; at_most $(( REPLY - from )) 30000 "ms until the command with bg has ended"
 grep -q 'trying for 10000 minutes' "$TMPDIR/said" || fail "it does not say that it tries again: $(<"$TMPDIR/said")"
 is_mounted && fail "a mount without a server"
 [[ $(daemon_of) ]] || fail "nobody is in the background"
-gateway_up 20141 "$NFSRDMA_SERVER" "${fabric[@]}"
+gateway_up 20141 "$NFSRDMA_SERVER"
 until_true "the mount in the background" is_mounted
 ls "$MNT" >/dev/null || fail "the mount in the background"
 unmount && until_true "the end" no_daemon

@@ -2,16 +2,7 @@
 # shellcheck shell=bash
 # ctl's calls: what is kept of single calls; and a server that is silent for longer than timeo, as calls, ops and the
 # log have it.
-has_gateway
-trap end_all EXIT
-type python3 >/dev/null 2>&1 || skip "no python3"
-fabric=()
-[[ ${HOST_GATEWAY:-} || $MOUNT_OPTIONS == *fabric=iwarp* ]] && fabric=(--fabric iwarp)
-gateway_up 20193 "$NFSRDMA_SERVER" "${fabric[@]}"
-mount_up port=20193,timeo=20,lanes=1
-ctl() { timeout 60 "$BIN" ctl "$@"; }
-ctl_answers() { ctl "$MNT" paths >/dev/null 2>&1; }
-until_true "the control socket" ctl_answers
+watched_up 20193 timeo=20,lanes=1
 
 # kept CONDITION - how many of the calls that were kept are so: of python, k is one of them.
 kept() {

@@ -4,11 +4,8 @@
 # whom.
 has_gateway
 trap end_all EXIT
-fabric=()
-[[ ${HOST_GATEWAY:-} || $MOUNT_OPTIONS == *fabric=iwarp* ]] && fabric=(--fabric iwarp)
-gateway_up 20190 "$NFSRDMA_SERVER" "${fabric[@]}"
+gateway_up 20190 "$NFSRDMA_SERVER"
 mount_up port=20190,timeo=600
-ctl() { timeout 60 "$BIN" ctl "$@"; }
 # status WANT WHAT COMMAND... - ends with that status.
 status() {
 	"${@:3}" >"$TMPDIR/said" 2>&1
@@ -16,8 +13,6 @@ status() {
 }
 
 # what it shows: with -f the mount is seen a moment before its control socket
-ctl_answers() { ctl "$MNT" paths >/dev/null 2>&1; }
-until_true "the control socket" ctl_answers
 ctl "$MNT" paths | grep -qE '^ *0 +[^ ]+ +any +connected ' || fail "paths: $(ctl "$MNT" paths)"
 [[ $(ctl "$MNT" paths --json) == *'"state":"connected"'* ]] || fail "paths: $(ctl "$MNT" paths --json)"
 head -c 3M /dev/zero >"$WORK/f" || fail "write"

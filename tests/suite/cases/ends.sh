@@ -5,12 +5,10 @@
 has_gateway
 WRITER=''
 trap 'end_all; [[ ! $WRITER ]] || kill -KILL $WRITER' EXIT
-fabric=()
-[[ ${HOST_GATEWAY:-} || $MOUNT_OPTIONS == *fabric=iwarp* ]] && fabric=(--fabric iwarp)
 
 # begin PORT TIMEO - 512 KiB are held, the gateway stands still, and the daemon is told to end.
 begin() {
-	gateway_up "$1" "$NFSRDMA_SERVER" "${fabric[@]}"
+	gateway_up "$1" "$NFSRDMA_SERVER"
 	mount_up "port=$1,timeo=$2,lanes=1"
 	mkdir -p "$WORK" && : >"$WORK/$1" || fail "$WORK"
 	head -c 512K /dev/urandom >"$TMPDIR/written"
@@ -53,7 +51,7 @@ unheld=,noac
 mapped=${BIN%/src/*}/tests/vm-clients/mapped
 # begin_mapped PORT TIMEO [BYTES scatter]
 begin_mapped() {
-	gateway_up "$1" "$NFSRDMA_SERVER" "${fabric[@]}"
+	gateway_up "$1" "$NFSRDMA_SERVER"
 	mount_up "port=$1,timeo=$2,lanes=1$unheld"
 	: >"$TMPDIR/said"
 	"$mapped" "$WORK/$1" "${3-$(( 4 << 20 ))}" "${4-hold}" >"$TMPDIR/said" & WRITER=$!

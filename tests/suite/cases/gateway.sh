@@ -7,7 +7,7 @@
 has_gateway
 trap 'end_all; grep -h . "$GATEWAY_LOG"' EXIT
 
-gateway_up 20050 "$NFSRDMA_SERVER"
+gateway_up 20050 "$NFSRDMA_SERVER" --fabric auto
 grep -q 'listening on .* port 20050, fabric verbs' "$GATEWAY_LOG" || fail "it did not take the device"
 mount_up port=20050,deleg
 mkdir "$TMPDIR/src"
@@ -34,7 +34,7 @@ equal "$(stat_last conn.downs)" 0 conn.downs
 dd if="$TMPDIR/src/3000001" of="$WORK/restart" bs=16k oflag=direct status=none & writer=$!
 until_true "the first bytes" test -s "$SERVER_WORK/restart"
 gateway_down
-gateway_up 20050 "$NFSRDMA_SERVER"
+gateway_up 20050 "$NFSRDMA_SERVER" --fabric auto
 wait $writer || fail "a write while the gateway was restarted"
 same "$TMPDIR/src/3000001" "$SERVER_WORK/restart"
 at_least "$(stat_now conn.downs)" 1 "connections lost when the gateway ended"
@@ -62,7 +62,7 @@ grep -q 'connection [0-9]* ends: the connection was closed by the other side' "$
 gateway_down
 
 # There is no server behind it: the client is told at once.
-gateway_up 20051 "$NFSRDMA_SERVER:9"
+gateway_up 20051 "$NFSRDMA_SERVER:9" --fabric auto
 rejected="turned the connection down"
 [[ $MOUNT_OPTIONS == *fabric=iwarp* ]] && rejected="the peer rejected the connection"
 expect_error "$rejected" "$BIN" "$REMOTE" "$MNT" -o "vers=$VERS,$MOUNT_OPTIONS,port=20051"

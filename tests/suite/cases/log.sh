@@ -1,16 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
 # ctl's log: a line for each request, with the file's name; filters; a listener that does not read.
-has_gateway
-trap end_all EXIT
-type python3 >/dev/null 2>&1 || skip "no python3"
-fabric=()
-[[ ${HOST_GATEWAY:-} || $MOUNT_OPTIONS == *fabric=iwarp* ]] && fabric=(--fabric iwarp)
-gateway_up 20194 "$NFSRDMA_SERVER" "${fabric[@]}"
-mount_up port=20194,timeo=600
-ctl() { timeout 60 "$BIN" ctl "$@"; }
-ctl_answers() { ctl "$MNT" paths >/dev/null 2>&1; }
-until_true "the control socket" ctl_answers
+watched_up 20194 timeo=600
 # listen FILE FILTER... - a listener that is there when it returns.
 listen() {
 	local n

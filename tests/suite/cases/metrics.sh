@@ -1,16 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
 # ctl's metrics: the form of OpenMetrics, the numbers of ops and stats, and the same by HTTP.
-has_gateway
-trap end_all EXIT
-type python3 >/dev/null 2>&1 || skip "no python3"
-fabric=()
-[[ ${HOST_GATEWAY:-} || $MOUNT_OPTIONS == *fabric=iwarp* ]] && fabric=(--fabric iwarp)
-gateway_up 20192 "$NFSRDMA_SERVER" "${fabric[@]}"
-mount_up port=20192,timeo=600
-ctl() { timeout 60 "$BIN" ctl "$@"; }
-ctl_answers() { ctl "$MNT" paths >/dev/null 2>&1; }
-until_true "the control socket" ctl_answers
+watched_up 20192 timeo=600
 
 # metric NAME - of the last look, with its labels.
 metric() { awk -v name="$1" '$1 == name { print $2 }' "$TMPDIR/form"; }

@@ -2,16 +2,7 @@
 # shellcheck shell=bash
 # What a mount has done, by operations: ctl's ops, and mountstats in the form of Linux's, for mountstats(8) and
 # for what reads it as Prometheus does.
-has_gateway
-trap end_all EXIT
-type python3 >/dev/null 2>&1 || skip "no python3"
-fabric=()
-[[ ${HOST_GATEWAY:-} || $MOUNT_OPTIONS == *fabric=iwarp* ]] && fabric=(--fabric iwarp)
-gateway_up 20191 "$NFSRDMA_SERVER" "${fabric[@]}"
-mount_up port=20191,timeo=600
-ctl() { timeout 60 "$BIN" ctl "$@"; }
-ctl_answers() { ctl "$MNT" paths >/dev/null 2>&1; }
-until_true "the control socket" ctl_answers
+watched_up 20191 timeo=600
 
 # number NAME - of the last look.
 number() { awk -v name="$1" '$1 == name { print $2 }' "$TMPDIR/form"; }

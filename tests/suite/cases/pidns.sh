@@ -8,9 +8,7 @@ has_gateway
 unshare -pf true 2>/dev/null || skip "no pid namespaces here"
 PROGRAM=''
 trap 'end_all; [[ ! $PROGRAM ]] || kill -KILL "$PROGRAM" 2>/dev/null' EXIT
-fabric=()
-[[ ${HOST_GATEWAY:-} || $MOUNT_OPTIONS == *fabric=iwarp* ]] && fabric=(--fabric iwarp)
-gateway_up 20151 "$NFSRDMA_SERVER" "${fabric[@]}"
+gateway_up 20151 "$NFSRDMA_SERVER"
 : >"$LOG"
 unshare -pf --kill-child "$BIN" -f "$REMOTE" "$MNT" -o "vers=$VERS,$MOUNT_OPTIONS,port=20151,lanes=1,allow_other" >>"$LOG" 2>&1 &
 DAEMON=$!

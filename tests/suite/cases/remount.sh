@@ -4,8 +4,6 @@
 has_gateway
 PROGRAM=''
 trap 'end_all; [[ ! $PROGRAM ]] || kill -KILL "$PROGRAM" 2>/dev/null' EXIT
-fabric=()
-[[ ${HOST_GATEWAY:-} || $MOUNT_OPTIONS == *fabric=iwarp* ]] && fabric=(--fabric iwarp)
 options="vers=$VERS,$MOUNT_OPTIONS,port=20131,lanes=1,stats=$STATS,actimeo=600"
 
 remount() { "$BIN" "$REMOTE" "$MNT" -o "remount,$1" || fail "remount,$1"; }
@@ -17,7 +15,7 @@ size_of() { stat -c %s "$WORK/$1"; }
 # shellcheck disable=SC2016 # the server's
 server_writes() { vm-server bash -c 'head -c "$2" /dev/zero >"$NFSRDMA_EXPORT/remount/$1" && chmod 666 "$NFSRDMA_EXPORT/remount/$1"' - "$@"; }
 
-gateway_up 20131 "$NFSRDMA_SERVER" "${fabric[@]}"
+gateway_up 20131 "$NFSRDMA_SERVER"
 mount_up port=20131,lanes=1,actimeo=600
 for f in a b c; do server_writes $f 10; done
 

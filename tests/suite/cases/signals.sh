@@ -8,11 +8,10 @@ out=$TMPDIR/said COMMAND=''
 trap 'end_all; [[ $COMMAND ]] && vm-root kill -KILL $COMMAND 2>/dev/null' EXIT
 
 # next_gateway [FAULT] - one for a step, at a port of its own.
-port=20100 fabric=()
-[[ ${HOST_GATEWAY:-} || $MOUNT_OPTIONS == *fabric=iwarp* ]] && fabric=(--fabric iwarp)
+port=20100
 next_gateway() {
 	: >"$GATEWAY_LOG"
-	gateway_up $(( ++port )) "$NFSRDMA_SERVER" "${fabric[@]}" ${1:+--fault "$1"}
+	gateway_up $(( ++port )) "$NFSRDMA_SERVER" ${1:+--fault "$1"}
 }
 
 # begin COMMAND... - as from a terminal: a shell's children in the background

@@ -154,9 +154,7 @@ trap end_all EXIT; [[ -z ${loop:-} ]] || no_shares
 # ---- replies that are lost: each call is executed once, or twice without harm ----
 [[ $VERS == 4.2 && -x ${HOST_GATEWAY:-${BIN%/src/*}/src/gateway/nfsrdma-gateway} ]] || exit 0
 has_gateway
-fabric=()
-[[ ${HOST_GATEWAY:-} || $MOUNT_OPTIONS == *fabric=iwarp* ]] && fabric=(--fabric iwarp)
-gateway_up 20210 "$NFSRDMA_SERVER" "${fabric[@]}" --fault drop-after@40/17
+gateway_up 20210 "$NFSRDMA_SERVER" --fault drop-after@40/17
 mount_up port=20210
 cd "$WORK" && head -c 3000001 /dev/urandom >"$TMPDIR/model" && cp "$TMPDIR/model" from || fail "a file"
 for (( i = 1; i <= 12; i++ )); do

@@ -1,16 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
 # ctl's top: which files and which processes are busy, for people and as JSON.
-has_gateway
-trap end_all EXIT
-type python3 >/dev/null 2>&1 || skip "no python3"
-fabric=()
-[[ ${HOST_GATEWAY:-} || $MOUNT_OPTIONS == *fabric=iwarp* ]] && fabric=(--fabric iwarp)
-gateway_up 20195 "$NFSRDMA_SERVER" "${fabric[@]}"
-mount_up port=20195,timeo=600
-ctl() { timeout 60 "$BIN" ctl "$@"; }
-ctl_answers() { ctl "$MNT" paths >/dev/null 2>&1; }
-until_true "the control socket" ctl_answers
+watched_up 20195 timeo=600
 listeners() { grep -c 'listens to single requests' "$LOG"; }
 # watch FILE OPTION... - a top that listens when it returns.
 watch() {

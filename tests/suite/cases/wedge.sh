@@ -15,8 +15,6 @@ other=$TMPDIR/other PROGRAM='' other_daemon=''
 trap 'end_all; [[ ! $PROGRAM ]] || kill -KILL "$PROGRAM" 2>/dev/null
 	[[ ! $other_daemon ]] || kill -KILL "$other_daemon" 2>/dev/null
 	vm-root umount -l "$other" 2>/dev/null' EXIT
-fabric=()
-[[ ${HOST_GATEWAY:-} || $MOUNT_OPTIONS == *fabric=iwarp* ]] && fabric=(--fabric iwarp)
 amount 5000 15000
 readonly port=20121 limit=$REPLY silences=(silent silent gone)
 root=''; [[ $(id -u) != 0 ]] || root=1
@@ -123,7 +121,7 @@ one() {
 		"$(tail -n 1 "$TMPDIR/waits")"
 	case $3 in
 	silent) vm-root kill -CONT "$GATEWAY" ;;
-	gone) gateway_up $port "$NFSRDMA_SERVER" "${fabric[@]}" ;;
+	gone) gateway_up $port "$NFSRDMA_SERVER" ;;
 	esac
 }
 
@@ -185,7 +183,7 @@ declare -A most=([other]=0 [kill]=0 [force]=0 [abort]=0)
 mkdir -p "$other"
 "$BIN" "$REMOTE" "$other" -o "vers=$VERS,$MOUNT_OPTIONS,noac" || fail "another mount"
 other_daemon=$(pgrep -f "^$BIN .*$other") || fail "no daemon of the other mount"
-gateway_up $port "$NFSRDMA_SERVER" "${fabric[@]}"
+gateway_up $port "$NFSRDMA_SERVER"
 hows=(force abort) ends=(kill stay) n=0
 [[ $root ]] || hows=(abort abort)
 for name in $("$waits" --list); do
