@@ -25,7 +25,9 @@ options="vers=$VERS,$MOUNT_OPTIONS"
 sed "s|-fstype=nfsrdma|&,$options|; s|server:|${REMOTE%/}/$CASE|" "${BASH_SOURCE[0]%/*}/../../../contrib/systemd/auto.example" >"$TMPDIR/map"
 echo "nosuch -fstype=nfsrdma,$options ${REMOTE%/}/$CASE/nosuch" >>"$TMPDIR/map"
 echo "dead -fstype=nfsrdma,$options,port=9,retry=0 ${REMOTE%/}/$CASE/projects" >>"$TMPDIR/map"
-echo "$at $TMPDIR/map --timeout=600" >"$TMPDIR/master"
+printf '%s\n' "$at $TMPDIR/map --timeout=600" "/- $TMPDIR/direct" >"$TMPDIR/master"
+# A direct map has whole paths.
+echo "$at.direct/data -fstype=nfsrdma,$options ${REMOTE%/}/$CASE/archive" >"$TMPDIR/direct"
 # The kernel lets those of its process group pass.
 setsid automount -f -v "$TMPDIR/master" >"$LOG" 2>&1 & AUTOMOUNT=$!
 is_there() { grep -q " $at/$1 .* fuse" /proc/self/mountinfo; }
@@ -43,6 +45,9 @@ equal "$(grep -c " $at/projects .* fuse.nfsrdma-fuse" /proc/self/mountinfo)" 1 "
 equal "$(<"$at/archive/file")" old "a file of another mount"
 expect_error "Read-only file system" touch "$at/archive/new"
 "$BIN" ctl "$at/archive" info | grep -q "^version" || fail "ctl info"
+
+equal "$(<"$at.direct/data/file")" old "a file by a direct map"
+grep -q " $at.direct/data .* fuse.nfsrdma-fuse" /proc/self/mountinfo || fail "no mount by a direct map: $(</proc/self/mountinfo)"
 
 # What cannot be mounted is an error, soon, and of that folder alone.
 expect_error "No such file" ls "$at/nosuch"
@@ -64,4 +69,4 @@ equal "$(ls "$at/projects" | wc -l)" 8 "files when it is mounted again"
 kill -TERM $AUTOMOUNT
 gone $AUTOMOUNT || fail "automount still runs"
 AUTOMOUNT=''
-equal "$(grep -c " ${at}[/ ]" /proc/self/mountinfo)" 0 "mounts behind automount"
+equal "$(grep -c " ${at}[./ ]" /proc/self/mountinfo)" 0 "mounts behind automount"
