@@ -104,7 +104,7 @@ static int open_root(int device)
 }
 
 /* syncfs() lets the kernel send the pages that mappings have dirtied, and does not wait for the
- * WRITEs. What close() sends comes behind them (fs_behind_pages()). device: /dev/fuse, which must
+ * WRITEs. What close() sends comes behind them (fuse/writeback.c). device: /dev/fuse, which must
  * not be open here when the daemon closes it. 0 or -errno. */
 static int write_pages(int device)
 {

@@ -319,7 +319,7 @@ void fs_end_name(struct fs_req *r);
 /* The node id by which the kernel knows ino. */
 fuse_ino_t fs_node(const struct fs *fs, const struct inode *ino);
 /* Fills in e's node for ino. One of ino's references becomes the kernel's; if the reply
- * does not get there, the caller takes it back with node_forget(). */
+ * does not get there, the caller takes it back with believed_forget(). */
 void fs_entry_node(const struct fs *fs, struct fuse_entry_param *e, struct inode *ino);
 void fs_spare_free(struct fs_req *r);
 

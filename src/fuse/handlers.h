@@ -64,7 +64,7 @@ void fs_removexattr(fuse_req_t req, fuse_ino_t node, const char *name);
 void fs_getlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lk);
 void fs_setlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lk, int sleep);
 void fs_flock(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, int op);
-/* dir.c */
+/* readdir.c */
 void fs_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void fs_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
 void fs_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,

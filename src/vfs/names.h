@@ -19,7 +19,7 @@
  * again would take memory without end. A name that is not here may then belong to a file that
  * is open. As long as there is such an inode, inode_names_missing() says so, and whoever
  * removes or replaces a name that is not here asks the server first whose it is
- * (fs_name_found()).
+ * (remove_name_asked()).
  *
  * Any thread. Each shard has a mutex for its lists. An inode's own list is guarded by the
  * inode's shard (inode.h), which is locked first.

@@ -11,7 +11,7 @@
  *        |            asked for without the OPEN
  *   CLOSE is started  it takes the open, and recovery leaves that alone from now on. Otherwise
  *        |            it would open what the server closes, and nobody would close that
- *        |            again. If recovery has it just now, CLOSE waits (nfs4_open_waits())
+ *        |            again. If recovery has it just now, CLOSE waits (nfs4_open_ready())
  *   CLOSE is done     the caller's reference goes, whatever came of the CLOSE. The
  *                     last reference takes the open off its list
  *
