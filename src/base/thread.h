@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Threads that no signal interrupts: another thread takes signals (main.c). */
+/* Threads that no signal interrupts: another thread takes signals (signals.c). */
 #pragma once
 
 #include <pthread.h>

@@ -28,13 +28,11 @@ void fs_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const cha
 void fs_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name);
 void fs_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 	       struct fuse_file_info *fi);
-/* remove.c */
 void fs_unlink(fuse_req_t req, fuse_ino_t parent, const char *name);
 void fs_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name);
-/* rename.c */
 void fs_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t newparent,
 	       const char *newname, unsigned flags);
-/* open.c */
+/* open.c; fs_flush() and fs_fsync(): data.c */
 void fs_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void fs_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void fs_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);

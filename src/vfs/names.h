@@ -9,7 +9,7 @@
  *
  * The kernel opens a file by its node, and does not say by which name it has found it: the newest,
  * most likely, or another one that it was told within acdirmax. So an open and a truncation by name
- * are sent with these names, and reach the file only if it still has them (open.c).
+ * are sent with these names, and reach the file only if it still has them (file.c).
  *
  * The newest entry says to which file a name belongs. The kernel's own cache has the same:
  * the kernel never removes or moves a name without having looked it up.
