@@ -9,7 +9,7 @@
  * Nothing of the client can be freed before that attempt ends, and until then retry= must not
  * begin the next one: memory would pile up. So the client is handed back unfinished, and
  * nfs_client_free() is called until it is free, or the time of retry= is up. Signals end the
- * process meanwhile (src/main.c, CONNECTING).
+ * process meanwhile (src/signals.h, CONNECTING).
  *
  * With several paths, the next attempt begins on the path behind the one whose server was silent,
  * also if that one could not be freed in time and retry= begins another round. Each path has its
