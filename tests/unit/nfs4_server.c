@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -559,6 +560,20 @@ struct nfs_open *open_nr(unsigned i)
 	while (i--)
 		l = l->next;
 	return container_of(l, struct nfs_open, node);
+}
+
+uint64_t give_delegation(unsigned i, uint64_t kind, const stateid4 *stateid)
+{
+	struct nfs_call c = {
+		.op = NFS_OP_OPEN, .lane = &fake_lanes[0], .target = &fake_lanes[0].target, .open = open_nr(i),
+		.args.fh = &open_nr(i)->file->fh, .args.file.flags = nfs_delegation_writes(kind) ? O_RDWR : O_RDONLY,
+	};
+
+	fake_cl.cfg.delegations = true;
+	nfs4_call(&c)->place.epoch = client4()->slots.epoch;
+	cr_assert(nfs4_delegs_ask(&c) && nfs4_delegs_got(&c, stateid, kind, true));
+	nfs4_delegs_ask_ends(&c);
+	return open_nr(i)->file->delegation;
 }
 
 void expect_open(unsigned i, bool lost)

@@ -111,6 +111,8 @@ void server4_await_sessions(size_t n);
 /* Makes an open of the file with handle i, which recovery will find; returns that open. */
 void have_open(unsigned i);
 struct nfs_open *open_nr(unsigned i);
+/* The file of open i has that delegation, of that kind (NFS_DELEGATION_*); its number. */
+uint64_t give_delegation(unsigned i, uint64_t kind, const stateid4 *stateid);
 /* Checks that the open is lost, or that it has a stateid of the server. */
 void expect_open(unsigned i, bool lost);
 

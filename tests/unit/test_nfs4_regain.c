@@ -32,19 +32,11 @@ static bool same_again;
 /* Open i's file has one of that kind; its number. */
 static uint64_t have_delegation(unsigned i, uint64_t kind)
 {
-	struct nfs_call c = {
-		.op = NFS_OP_OPEN, .lane = &fake_lanes[0], .target = &fake_lanes[0].target, .open = open_nr(i),
-		.args.fh = &open_nr(i)->file->fh, .args.file.flags = nfs_delegation_writes(kind) ? O_RDWR : O_RDONLY,
-	};
 	stateid4 stateid = { .other = { 'o', 'l', 'd', (char)i } };
 
 	if (same_again)
 		memcpy(stateid.other, "delegated\0\0", sizeof(stateid.other));
-
-	nfs4_call(&c)->place.epoch = client4()->slots.epoch;
-	cr_assert(nfs4_delegs_ask(&c) && nfs4_delegs_got(&c, &stateid, kind, true));
-	nfs4_delegs_ask_ends(&c);
-	return open_nr(i)->file->delegation;
+	return give_delegation(i, kind, &stateid);
 }
 
 static unsigned count(enum nfs4_delegation_state state)

@@ -263,17 +263,8 @@ Test(nfs4_revoked, fewer_results_than_stateids)
 /* Open i has one. Its stateid is what TEST_STATEID finds in server.test[i]. */
 static void have_delegation(unsigned i)
 {
-	struct nfs_call c = {
-		.op = NFS_OP_OPEN, .lane = &fake_lanes[0], .target = &fake_lanes[0].target, .open = open_nr(i),
-		.args.fh = &open_nr(i)->file->fh,
-	};
-	stateid4 stateid = { .other[0] = (char)i };
-
-	fake_cl.cfg.delegations = true;
 	client4()->back.has = true;
-	nfs4_call(&c)->place.epoch = client4()->slots.epoch;
-	cr_assert(nfs4_delegs_ask(&c) && nfs4_delegs_got(&c, &stateid, 0, true));
-	nfs4_delegs_ask_ends(&c);
+	give_delegation(i, 0, &(stateid4){ .other[0] = (char)i });
 	client4()->back.has = false;
 }
 
