@@ -293,6 +293,52 @@ Test(nfs4_back, connections_that_join)
 	expect_log("xeJ");
 }
 
+/* ---- delegations: a recall that the server could not send is never sent ---- */
+
+static unsigned delegs(enum nfs4_delegation_state state)
+{
+	return atomic_load(&client4()->delegs.in[state].n);
+}
+
+static void have_delegations(unsigned n)
+{
+	mount_with_back();
+	for (unsigned i = 0; i < n; i++) {
+		have_open(i);
+		give_delegation(i, i % 2 ? NFS_DELEGATION_WRITES : 0, &(stateid4){ .other[0] = (char)i });
+	}
+	memset(server.log, 0, sizeof(server.log));
+	fake_lane_second();
+}
+
+Test(nfs4_back, all_go_back_when_a_connection_is_bound_again)
+{
+	have_delegations(3);
+	nfs4_look_back(&fake_cl.server);
+	cr_assert_eq(delegs(NFS4_HELD), 3);
+	fake_lane_move();
+	server.bind_delays = 1;
+	fake_times.later_ms = 3600000;
+	nfs4_look_back(&fake_cl.server);
+	expect_log("d");
+	cr_assert_eq(delegs(NFS4_HELD), 3, "it has none yet");
+	end_pause();
+	nfs4_look_back(&fake_cl.server);
+	expect_log("J");
+	cr_assert_eq(delegs(NFS4_DUE), 3);
+	cr_assert_eq(delegs(NFS4_HELD), 0);
+}
+
+Test(nfs4_back, all_go_back_after_another_session)
+{
+	have_delegations(2);
+	atomic_store(&client4()->need_session, true);
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
+	expect_log("S");
+	cr_assert_eq(delegs(NFS4_DUE), 2);
+	cr_assert_eq(delegs(NFS4_HELD), 0);
+}
+
 /* ---- calls ---- */
 
 struct played {

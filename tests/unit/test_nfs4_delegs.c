@@ -435,6 +435,23 @@ Test(nfs4_delegs, two_opens_of_one_file)
 	opened(&b);
 }
 
+/* All of them are dropped before the reply: the server may have wanted that one back, too, and not been able
+ * to say so. */
+Test(nfs4_delegs, an_open_under_way_when_all_go_back)
+{
+	struct nfs_call a = opening(), b;
+
+	nfs4_delegs_drop_all(&cl4.server);
+	cr_assert_eq(reply_to(&a), 0);
+	cr_assert(n4.delegs.count == 1 && n4.delegs.in[NFS4_DUE].n == 1);
+	opened(&a);
+	returned(due());
+	b = opening();
+	cr_assert_eq(reply_to(&b), 0);
+	cr_assert(n4.delegs.count == 1 && n4.delegs.in[NFS4_HELD].n == 1);
+	opened(&b);
+}
+
 /* One of them has not asked, and its reply is the first: what that has brought goes back. Until it has, a
  * further OPEN may get the same once more, and must not keep it. */
 Test(nfs4_delegs, two_opens_of_which_one_asks)

@@ -273,6 +273,8 @@ static void bind_back(struct nfs_server *s)
 	}
 	n->back.delays = 0;
 	atomic_store(&n->back.bound_ns, mono_ns());
+	/* Of what was wanted back meanwhile nobody has heard, and may never hear (nfs4_delegs.h). */
+	nfs4_delegs_drop_all(s);
 	if (status == NFS4ERR_BADSESSION || status == NFS4ERR_DEADSESSION) {
 		nfs4_belief_doubt(&n->belief);
 		atomic_store(&n->need_session, true);

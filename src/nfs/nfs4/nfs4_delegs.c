@@ -223,11 +223,16 @@ static bool delegs_asks_to_write(const struct nfs_call *c)
 	return c->op != NFS_OP_GET_DIR_DELEGATION && (c->args.file.flags & O_ACCMODE) != O_RDONLY;
 }
 
+/* Changes when one of that file begins to go back, or all do. */
+static uint32_t delegs_returns_locked(struct nfs4_delegs *t, const struct nfs_fh *fh)
+{
+	return nfs4_delegs_place(t, fh)->returns + t->returns;
+}
+
 bool nfs4_delegs_ask(struct nfs_call *c)
 {
 	struct nfs4_delegs *t = &nfs4_of(c)->delegs;
 	struct nfs4_call *v = nfs4_call(c);
-	struct nfs4_delegs_place *p;
 	struct nfs4_delegation *d;
 
 	v->under = 0;
@@ -238,9 +243,8 @@ bool nfs4_delegs_ask(struct nfs_call *c)
 	v->asks = !d;
 	v->under = d && d->state == NFS4_HELD ? d->d.number : 0;
 	if (v->asks) {
-		p = nfs4_delegs_place(t, c->args.fh);
-		p->asking++;
-		v->returns = p->returns;
+		nfs4_delegs_place(t, c->args.fh)->asking++;
+		v->returns = delegs_returns_locked(t, c->args.fh);
 	}
 	pthread_mutex_unlock(&t->mu);
 	return v->asks;
@@ -287,7 +291,7 @@ static bool delegs_fits_locked(struct nfs_call *c, struct nfs4_delegs *t, const 
 	const struct nfs4_call *v = nfs4_call(c);
 
 	return v->asks && nfs_delegation_writes(kind) == delegs_asks_to_write(c) &&
-	       v->returns == nfs4_delegs_place(t, &f->fh)->returns;
+	       v->returns == delegs_returns_locked(t, &f->fh);
 }
 
 static bool delegs_keeps_locked(struct nfs_call *c, struct nfs4_delegs *t, const stateid4 *stateid, uint64_t kind)
@@ -402,6 +406,7 @@ void nfs4_delegs_drop_all(struct nfs_server *s)
 	struct nfs4_delegs *t = &((struct nfs4_client *)s->vdata)->delegs;
 
 	pthread_mutex_lock(&t->mu);
+	t->returns++;
 	delegs_drop_list_locked(t, NFS4_HELD);
 	delegs_drop_list_locked(t, NFS4_PAUSES);
 	pthread_mutex_unlock(&t->mu);

@@ -75,7 +75,12 @@
  *   two lanes, two OPENs of one file    Both ask, or one of them. The server may give both the same
  *        stateid, and by the time the second reply is decoded the delegation of the first one may have been
  *        returned. So what a reply brings is kept only if none of that file was on its way back since the
- *        OPEN was encoded (place.returns).
+ *        OPEN was encoded (place.returns, returns).
+ *   a recall, while the server has no connection to send it on    Linux does not send it later, and
+ *        revokes only what it has tried to recall (since 6.12 at the latest): who waits for the delegation
+ *        would wait for as long as the file is used here. So all are DUE when there is a back channel again,
+ *        after BIND_CONN_TO_SESSION (nfs4_control.c) and with a new session (nfs4_recover.c); and so is
+ *        what the reply to an OPEN brings that was sent before.
  *   two lanes that take what is due    One gets it, with the lock held.
  *   the lane of a DELEGRETURN loses its connection    vfs ends the operation when another lane has one,
  *        and it is DUE again: that lane's tick takes it. The server may get two of them.
@@ -153,6 +158,7 @@ struct nfs4_delegs {
 		struct list list;       /* HELD: the one that was not used for longest first */
 		_Atomic unsigned n;
 	} in[NFS4_DELEGATION_STATES];
+	uint32_t returns;               /* how often all of them have */
 	uint64_t numbers;
 	_Atomic unsigned count;         /* of all lists */
 	unsigned nkept;                 /* OPENs that nobody uses */
@@ -228,7 +234,7 @@ void nfs4_granted_drop_locked(struct nfs4_delegation *d);
 unsigned nfs4_granted_lose_locked(struct nfs4_delegation *d);
 void nfs4_granted_claimed_locked(struct nfs_open *o);
 
-/* Members of struct nfs_version. */
+/* Members of struct nfs_version. The second one is for any thread, and for what OPENs under way will bring, too. */
 void nfs4_delegs_drop(struct nfs_server *s, const struct nfs_file *f);
 void nfs4_delegs_drop_all(struct nfs_server *s);
 bool nfs4_delegation_leaves(struct nfs_server *s, const struct nfs_file *f);

@@ -4,7 +4,7 @@
  *
  *   state is revoked, or has to be reclaimed    nfs4_revoked.c
  *   CB_PATH_DOWN, CB_PATH_DOWN_SESSION          the server has no connection to call on: one is
- *                                               bound (nfs4_look_back())
+ *                                               bound (nfs4_look_back()), and all delegations go back
  *   BACKCHANNEL_FAULT                           it has lost track of the back channel's slots, and
  *                                               only another session has others
  *

@@ -269,7 +269,7 @@ struct nfs4_call {
 					 * they are */
 	uint8_t tries;                  /* how often its stateid was refused */
 	int result;                     /* the result of OPEN, while its delegation is returned */
-	uint32_t returns;               /* OPEN that asks: nfs4_delegs_place.returns when it was encoded */
+	uint32_t returns;               /* OPEN that asks: what had begun to go back when it was encoded */
 	uint64_t owner;                 /* of an OPEN; 0: not chosen yet */
 	bool asks;                      /* OPEN: this sending asks for a delegation, */
 	bool again;                     /* ...and looks at the newest name once more behind it */

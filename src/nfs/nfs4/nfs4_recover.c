@@ -317,18 +317,23 @@ static int new_session(struct nfs_server *s)
 static int begin_again(struct nfs_server *s)
 {
 	struct nfs4_client *n = s->vdata;
+	bool session;
 	int rc = 0;
 
 	if (atomic_load(&n->need_client))
 		rc = new_clientid(s);
-	if (!rc && atomic_load(&n->need_session))
+	session = !rc && atomic_load(&n->need_session);
+	if (session)
 		rc = new_session(s);
 	if (rc)
 		return rc;
 	if (atomic_exchange(&n->need_opens, false))
 		n->opens_are = MAX(n->opens_are, NFS4_OPENS_FORGOTTEN);
-	if (n->opens_are == NFS4_OPENS_KNOWN)
+	if (n->opens_are == NFS4_OPENS_KNOWN) {
+		if (session)
+			nfs4_delegs_drop_all(s);        /* some may have been wanted back meanwhile */
 		return 0;
+	}
 	nfs4_regain_begins(&n->delegs);
 	rc = reopen_all(s, true);
 	if (rc)

@@ -93,6 +93,19 @@ for (( n = 0; n < 15; n++ )); do
 	equal "$(tr -d '\0' <"$by")" thereHERE "what two writers have made"
 done
 
+# ---- it is wanted back while the server has no connection to say so by ----
+
+# Linux 6.12 and 7.3 do not send such a recall later, and do not revoke what they could not recall: who asked for
+# it would wait for as long as the file is open here.
+for (( n = 0; n < 5; n++ )); do
+	until_true "a delegation to write" gives_one_to_write
+	printf kept >&3 || fail write
+	"$BIN" ctl "$MNT" reconnect all >/dev/null || fail "reconnect"
+	nap 0.3
+	in_time 8 rm "$SERVER_WORK/file.$nr"
+	exec 3<&-
+done
+
 # ---- the server restarts, with data here ----
 
 until_true "a delegation to write" gives_one_to_write
