@@ -70,9 +70,9 @@ static int start_error(struct nfs_server *s, int rc, nfsstat4 status, struct err
 		return err_set(eb, rc, "%s accepts the connection but does not answer NFS calls: "
 			       "is its NFS server running?", server);
 	if (rc == -EAGAIN)
-		return err_set(eb, -EIO, "%s creates NFSv4.1 sessions but then rejects them: "
-			       "see its log, or try vers=3", server);
-	return err_set(eb, rc, "%s refuses an NFSv4.1 session: %s%s", server, strerror(-rc),
+		return err_set(eb, -EIO, "%s creates NFSv%s sessions but then rejects them: "
+			       "see its log, or try vers=3", server, s->version->name);
+	return err_set(eb, rc, "%s refuses an NFSv%s session: %s%s", server, s->version->name, strerror(-rc),
 		       status ? " (see its log)" : "");
 }
 
