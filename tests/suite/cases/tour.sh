@@ -59,7 +59,8 @@ see 'umount /mnt'
 until_true "the end" no_daemon
 
 say '## The server falls silent'
-say 'A program waits, as with every NFS mount. But nothing else does, and it can be killed.'
+say 'The mount is there again, with a file of 1 MiB, and the server is cut off. A program waits, as with every NFS
+mount. But nothing else does, and it can be killed.'
 begin
 head -c 1M /dev/zero >"$EXPORT/tour/big"
 vm-link down
@@ -96,6 +97,7 @@ say '`umount -f /mnt` does the same. SEMANTICS.md says what each system call doe
 
 say '## The daemon dies'
 see 'nfsrdma-fuse nas:/ /mnt -o nconnect=2'
+say 'Somebody kills it (`kill -KILL`).'
 kill -KILL "$(daemon)"
 until_true "the daemon is gone" no_daemon
 see 'ls /mnt'
