@@ -211,7 +211,7 @@ const struct row opt_table[] = {
 
 	{ "timeo", g_time, "tenths of a second to wait for a reply",
 	  NUMBER("N", timeo, 1, 36000, 600), BY_DAEMON },
-	{ "retrans", g_time, "time-outs behind the first, before a soft mount gives up",
+	{ "retrans", g_time, "further time-outs before a soft mount fails",
 	  NUMBER("N", retrans, 0, 1000, 2), BY_DAEMON },
 	{ "hard", g_time, "retry until the server is back", DEFAULT(soft, false), BY_DAEMON },
 	{ "soft", g_time, "fail with an I/O error after retrans+1 time-outs", SETS(soft, true), BY_DAEMON },
