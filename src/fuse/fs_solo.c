@@ -5,6 +5,7 @@
 #include <string.h>
 #include "fuse/fs_impl.h"
 #include "fuse/solo.h"
+#include "vfs/opencount.h"
 
 /* The log speaks of changes by others once in so much time: of one, or of all since. */
 #define SAY_NS 1000000000ull
@@ -77,7 +78,7 @@ static struct solo_verdict solo_look(struct inode_table *t, struct inode *ino,
 	solo_compare_locked(ino, attr, nr, alone);
 	v.news = b->solo->foreign && !before;
 	solo_name_locked(ino, &v);
-	v.leaves = alone && !solo_keeps_locked(ino);
+	v.leaves = opencount_may_leave_locked(ino) && !solo_keeps_locked(ino);
 	if (v.leaves)
 		inode_leave_locked(t, ino);
 	inode_unlock(t, ino);

@@ -38,8 +38,9 @@
  * by its handle any more. The kernel looks the name up again, and gets a new node with the
  * server's size and no pages. An inode that is open is not left: two of the kernel's inodes for
  * one file would not see each other's pages. Its pages are dropped, as far as nothing is to be
- * written, and it is left at the first open after the last close. Opens of an inode that was left
- * are ESTALE, too: the kernel knows it by another hard link.
+ * written, and it is left at the first open after the last close. Nor is one that a call may still
+ * change, a truncation by name without an answer, say: it would meet what is written by the next
+ * inode. Opens of an inode that was left are ESTALE, too: the kernel knows it by another hard link.
  *
  * The same happens after a WRITE that has failed, because the kernel has pages and a size that
  * the server does not have.

@@ -55,13 +55,18 @@ struct silly *opencount_close(struct inode_table *t, struct inode *ino)
 /* For a LOOKUP and an OPEN. */
 #define STAYS_NS 10000000000ull
 
+bool opencount_may_leave_locked(const struct inode *ino)
+{
+	return atomic_load(&ino->nopen) == 1 && !ino->pins && !ino->silly && !ino->changing &&
+	       !atomic_load(&ino->held);
+}
+
 void opencount_leave(struct inode_table *t, struct inode *ino)
 {
 	uint64_t now = mono_ns();
 
 	inode_lock(t, ino);
-	if (atomic_load(&ino->nopen) == 1 && !ino->pins && !ino->silly && !ino->changing &&
-	    !atomic_load(&ino->held) && now >= ino->stays_ns)
+	if (opencount_may_leave_locked(ino) && now >= ino->stays_ns)
 		inode_leave_locked(t, ino);
 	else
 		ino->stays_ns = now + STAYS_NS;

@@ -53,6 +53,8 @@ struct silly *opencount_close(struct inode_table *t, struct inode *ino);
  * is not left it stays for a while: who comes back with it must find it.
  */
 void opencount_leave(struct inode_table *t, struct inode *ino);
+/* The same question, with the lock. */
+bool opencount_may_leave_locked(const struct inode *ino);
 /* The caller is going to remove a name of the file plainly: no open of the file begins
  * until opencount_unpin(). false: the file is open, and may have no other name. */
 bool opencount_pin(struct inode_table *t, struct inode *ino);

@@ -823,6 +823,29 @@ Test(fs_solo, the_mtime_of_what_was_lost_is_not_sent)
 	is_read_anew();
 }
 
+/* It would meet what is written by the next node. */
+Test(fs_solo, what_was_lost_is_not_left_while_a_call_may_change_it)
+{
+	struct fuse_open_in in = { .flags = O_RDONLY };
+	const struct fuse_open_out *out = (const void *)answer.data;
+	uint64_t fh = open_(O_RDWR);
+
+	write_back(fh, 0, 100);
+	file.full = true;
+	flush_(fh);
+	release(fh);
+	done();
+	set_times(0, FATTR_SIZE, 2000, 2000);
+	begin(FUSE_OPEN, node, &in, sizeof(in));
+	cr_assert_eq(nsent, 2);
+	lane_play_reply(sent[1].xid);
+	lane_play_run(0);
+	cr_assert_eq(answer.error, 0);
+	release(out->fh);
+	done();
+	is_read_anew();
+}
+
 /* At the end of a mount, and where there is no room for it, nothing is held. */
 Test(fs_solo, what_was_lost_without_write_behind_as_well)
 {
