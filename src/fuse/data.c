@@ -132,6 +132,18 @@ static void believe_written(struct fs_req *r, int status)
 		past_the_pages(r);
 }
 
+static void write_end(struct vfs_op *op);
+
+void fs_write_fails(struct fs_req *r)
+{
+	const struct believed *b = believed_of(r->op.ino);
+	uint64_t told = atomic_load(&b->told_size);
+
+	if (r->op.end == write_end && is_direct(&r->fi) && !b->solo && told != NOBODY_KNOWS &&
+	    r->op.data.start + r->op.data.size > told)
+		atomic_store(&fs_file_of(r->op.file)->rolls_back, told + 1);
+}
+
 /* If an error comes after a part was written, write() returns that part, and the next
  * write() the error. The kernel's write-back of mapped pages has no next one, and takes
  * any answer but an error for a complete write. */
@@ -149,6 +161,8 @@ static void write_end(struct vfs_op *op)
 	} else if (op->data.filled) {
 		believed_unheard(op->ino);  /* the kernel does not hear how far it came */
 	}
+	if (status && r->req)
+		fs_write_fails(r);
 	fs_end_err(r, status);
 }
 
@@ -163,7 +177,7 @@ static void append_refused(struct fs_req *r, uint64_t offset)
 	log_warn("an append at %" PRIu64 " was refused (ESTALE): the file on %s was longer than that "
 		 "when it was opened; open it again", offset, fs_of_req(r)->vfs.cl->cfg.server);
 	if (is_direct(&r->fi))
-		atomic_store(&fs_file_of(r->op.file)->refused, offset + 1);
+		atomic_store(&fs_file_of(r->op.file)->rolls_back, offset + 1);
 	atomic_fetch_add(&believed_of(r->op.ino)->differing, 1);
 	fs_forget_then(r, false, data_refused);
 }
@@ -193,9 +207,7 @@ static bool append_begins(struct fs_req *r, uint64_t *off)
 
 bool fs_is_roll_back(struct fs_file *f, uint64_t size)
 {
-	uint64_t refused = size + 1;
-
-	return atomic_compare_exchange_strong(&f->refused, &refused, 0);
+	return atomic_load(&f->rolls_back) && atomic_exchange(&f->rolls_back, 0) == size + 1;
 }
 
 /* O_SYNC contains O_DSYNC. Dirty pages of a mapping are written when fsync() says so. */

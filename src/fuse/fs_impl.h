@@ -107,7 +107,7 @@ struct fs_file {
 	_Atomic bool ringed;            /* there was a token for it (ioctl.c) */
 	_Atomic bool drops;             /* the kernel drops its pages at the open, and has not shown
 					 * yet that it has (believed_open_locked()) */
-	_Atomic uint64_t refused;       /* 1 + where a direct append was refused; 0: nowhere */
+	_Atomic uint64_t rolls_back;    /* 1 + the size that the kernel is going to set by itself; 0: none */
 };
 
 /* VFS_IO_MAX for that rsize or wsize. */
@@ -416,6 +416,8 @@ void fs_locks_on_signal(struct loop_msg *m);
 /* ---- data.c ---- */
 
 /* The kernel truncates a file to the size that it believes when a direct write failed that
- * would have made it longer. Is setting this size such a truncation, after an append that was
- * refused because that size is old? */
+ * would have made it longer: it may have made it so in part. But that size may be old, and others' data be
+ * cut off. Is setting this size such a truncation? It is the next one by that open file. */
 bool fs_is_roll_back(struct fs_file *f, uint64_t size);
+/* r is about to be answered with an error: if it is such a write, the kernel's truncation follows. */
+void fs_write_fails(struct fs_req *r);

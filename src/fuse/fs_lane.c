@@ -244,6 +244,7 @@ bool fs_give_up(struct fs_req *r)
 {
 	if (vfs_give_up(&r->op))
 		return true;
+	fs_write_fails(r);
 	fs_reply_err(r, EINTR);
 	return false;
 }

@@ -692,6 +692,31 @@ Test(fs_data, failed_direct_write)
 	cr_assert_eq(notice.count, 0, "nothing was written");
 }
 
+static void fails_direct(uint64_t off)
+{
+	expect((struct step){ NFS_OP_WRITE, off, 4096, .rc = -ENOSPC });
+	ask_write_as(off, 4096, O_RDWR | O_DIRECT, 0);
+	cr_assert_eq(answer.error, -ENOSPC);
+}
+
+/* The kernel sets the size that it believes then, and others have made the file longer. */
+Test(fs_data, failed_direct_write_that_the_kernel_rolls_back)
+{
+	srv.attr.size = 1000;
+	told_mtime();
+	srv.attr.size = 5000;
+	fails_direct(2000);
+	cr_assert_eq(set_size(1000), -ESTALE, "others' data would be cut off");
+	cr_assert_eq(set_size(1000), 0, "a program's own truncation");
+	srv.attr.size = 5000;
+	told_mtime();
+	fails_direct(0);
+	cr_assert_eq(set_size(5000), 0, "the file would not have become longer");
+	fails_direct(4096);
+	cr_assert_eq(set_size(3000), 0, "it is not the kernel's");
+	cr_assert_eq(set_size(5000), 0, "which would have been the next one");
+}
+
 /* The kernel throws pages away when the mtime is another one than it knows. */
 Test(fs_data, mtime_differs_after_a_direct_write)
 {

@@ -83,15 +83,44 @@ late() {
 	mount_down
 }
 
+# rolled_back - a direct write that fails would have made the file longer: the kernel sets the size that it believes
+# then. But the server's file has become longer.
+rolled_back() {
+	mount_up
+	head -c 100000 /dev/zero >"$MNT/file" || fail write
+	# shellcheck disable=SC2016 # perl's
+	coproc perl -MFcntl=:DEFAULT,O_DIRECT -e '$| = 1;
+		sysopen(my $f, $ARGV[0], O_RDWR | O_DIRECT) or die "$!";
+		stat($f) or die "$!";
+		print "open\n"; <STDIN>;
+		sysseek($f, 614400, 0) or die "$!";
+		print syswrite($f, "x" x 4096) ? "written\n" : "$!\n"' "$MNT/file"
+	writer=$COPROC_PID
+	read -r said <&"${COPROC[0]}" && equal "$said" open "a direct writer"
+	leave 0
+	# shellcheck disable=SC2016 # the server's
+	vm-server bash -c 'truncate -s 400000 "$NFSRDMA_EXPORT/$1/file"' - "$1" || fail "the server's file"
+	echo >&"${COPROC[1]}"
+	read -r said <&"${COPROC[0]}" && equal "$said" "No space left on device" "a direct write without room"
+	wait "$writer" || fail "the direct writer"
+	# shellcheck disable=SC2016 # the server's
+	equal "$(vm-server bash -c 'stat -c %s "$NFSRDMA_EXPORT/$1/file"' - "$1")" 400000 "bytes of the file, behind that"
+	rm "$MNT/file" "$MNT/filler" || fail "rm"
+	mount_down
+}
+
 all=$REMOTE
 case $NFSRDMA_KERNEL in
-ganesha) REMOTE=${REMOTE%/}/small ;;    # tests/host/run has made it
+ganesha) small=small ;;    # tests/host/run has made it
 *) with_fs || fail "no small file system"
 	trap 'end_all; without_fs' EXIT
-	REMOTE=${REMOTE%/}/spent/fs ;;
+	small=spent/fs ;;
 esac
+REMOTE=${REMOTE%/}/$small
 runs_out "no room" "No space left on device"
 late 33554432
+# With consistency=solo nobody else may.
+[[ $MOUNT_OPTIONS == *consistency=solo* ]] || rolled_back $small
 if [[ $NFSRDMA_KERNEL != ganesha ]]; then
 	without_fs
 	# Not for root, who has no quota.
