@@ -296,6 +296,7 @@ void nfs_connection_down(void *target, void *connection, int err, const char *wh
 	struct nfs_target *t = target;
 	bool was_up = k->up;
 
+	atomic_fetch_add(&t->server->lost, was_up);
 	PROBE4(connection_down, t->server->name, k->path, t->lane->index, err);
 	loop_timer_clear(&k->again);
 	k->link = NULL;

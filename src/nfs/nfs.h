@@ -88,7 +88,8 @@ struct nfs_server {
 	struct rr_windows windows[NFS_PATHS_MAX];       /* what is known of them there */
 	unsigned first;                 /* the path that the mount was made on */
 	unsigned up;                    /* connections in use, of all lanes; under control->mu */
-	_Atomic uint64_t cut_ns;        /* when the last of them was lost, whatever has come since */
+	_Atomic uint64_t lost;          /* how many in use were lost, ever */
+	_Atomic uint64_t cut_ns;        /* when the last one in use was lost, whatever has come since */
 	_Atomic bool checks;            /* new connections are checked: the mount is made */
 	_Atomic bool joins;             /* each connection must join the session: the only path's
 					 * are checked as well */

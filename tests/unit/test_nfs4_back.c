@@ -116,6 +116,22 @@ Test(nfs4_back, connection_is_gone_and_the_server_does_not_say_so)
 	expect_log("J");
 }
 
+static void puts_on_trial(struct nfs_lane *l, void *arg)
+{
+	l->target.conns[0][0].up = false;
+}
+
+/* A path whose connections come to nothing, again and again. */
+Test(nfs4_back, connection_on_trial_is_gone)
+{
+	mount_with_back();
+	fake_lane_second();
+	nfs_each_lane(&fake_cl, puts_on_trial, NULL);
+	fake_lane_move();
+	nfs4_look_back(&fake_cl.server);
+	expect_log("");
+}
+
 /* BIND_CONN_TO_SESSION renews no lease (RFC 8881, section 8.3). A connection that is lost again and
  * again must not be taken for a mount that is in use. */
 Test(nfs4_back, binding_is_no_renewal)

@@ -193,15 +193,6 @@ static int take_session(struct nfs_server *s, const struct nfs4_ctl *k)
 	return 0;
 }
 
-static uint64_t lost_connections(const struct nfs_client *cl)
-{
-	uint64_t n = 0;
-
-	for (unsigned i = 0; i < cl->nlanes; i++)
-		n += stat_get(&cl->lanes[i].stats, STAT_CONN_DOWNS);
-	return n;
-}
-
 static int ask_session(struct nfs_server *s, uint32_t flags, nfsstat4 *status)
 {
 	struct nfs4_client *n = s->vdata;
@@ -213,7 +204,7 @@ static int ask_session(struct nfs_server *s, uint32_t flags, nfsstat4 *status)
 	k->clientid = n->clientid;
 	k->sequence = n->sequence;
 	k->flags = flags;
-	n->back.downs = lost_connections(s->client);
+	n->back.downs = atomic_load(&s->lost);
 	rc = nfs4_run(s, k, NFS4_OP_CREATE_SESSION, 0, &k);
 	if (!k)
 		return rc;
@@ -260,7 +251,7 @@ static void bind_back(struct nfs_server *s)
 
 	if (!k)
 		return;
-	n->back.downs = lost_connections(s->client);
+	n->back.downs = atomic_load(&s->lost);
 	k->once = true;
 	rc = nfs4_run(s, k, NFS4_OP_BIND_CONN, 0, &k);
 	if (!k)
@@ -285,14 +276,14 @@ static void bind_back(struct nfs_server *s)
 }
 
 /* Not all servers say that their last one is gone (nfs-ganesha does not). So one is bound whenever a
- * connection was lost: nobody here knows which ones had it. */
+ * connection was lost that was in use: nobody here knows which ones had it. */
 bool nfs4_look_back(struct nfs_server *s)
 {
 	struct nfs4_client *n = s->vdata;
 
 	if (!atomic_load(&n->back.has) || !nfs_server_is_up(s) || mono_ns() < n->back.later_ns)
 		return false;
-	if (!atomic_exchange(&n->back.need, false) && lost_connections(s->client) == n->back.downs)
+	if (!atomic_exchange(&n->back.need, false) && atomic_load(&s->lost) == n->back.downs)
 		return false;
 	bind_back(s);
 	return true;
