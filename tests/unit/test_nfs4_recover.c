@@ -427,6 +427,19 @@ Test(nfs4_recover, a_later_session_is_smaller)
 	cr_assert(fake_cl.rsize == (1 << 20) - 4096 && fake_cl.wsize == (1 << 20) - 4096);
 }
 
+/* EXCHANGE_ID has come from another address of this machine. */
+Test(nfs4_recover, a_client_id_in_use)
+{
+	server.back = true;
+	server4_mount();
+	server.refuses_back = NFS4ERR_CLID_INUSE;
+	atomic_store(&client4()->need_session, true);
+	cr_assert_lt(nfs4_recover(&fake_cl.server), 0);
+	cr_assert(!strncmp(server.log, "SXS", 3), "%s", server.log);
+	server.refuses_back = 0;
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
+}
+
 Test(nfs4_recover, a_server_that_says_nothing)
 {
 	struct errbuf eb = { "" };

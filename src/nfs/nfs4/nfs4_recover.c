@@ -304,8 +304,9 @@ static int new_session(struct nfs_server *s)
 	if (!rc)
 		return 0;
 	atomic_store(&n->need_session, true);
-	/* A new EXCHANGE_ID cures either. */
-	if (status == NFS4ERR_STALE_CLIENTID || status == NFS4ERR_SEQ_MISORDERED) {
+	/* A new EXCHANGE_ID cures each. CLID_INUSE: Linux takes a client id from the address only that has asked
+	 * for it, and answers the same to the same sequence id for ever. */
+	if (status == NFS4ERR_STALE_CLIENTID || status == NFS4ERR_SEQ_MISORDERED || status == NFS4ERR_CLID_INUSE) {
 		nfs4_belief_doubt(&n->belief);
 		atomic_store(&n->need_client, true);
 		return -EAGAIN;
