@@ -158,7 +158,7 @@ struct nfs4_delegs {
 		struct list list;       /* HELD: the one that was not used for longest first */
 		_Atomic unsigned n;
 	} in[NFS4_DELEGATION_STATES];
-	uint32_t returns;               /* how often all of them have */
+	uint32_t returns;               /* how often all have begun to go back at once */
 	uint64_t numbers;
 	_Atomic unsigned count;         /* of all lists */
 	unsigned nkept;                 /* OPENs that nobody uses */
