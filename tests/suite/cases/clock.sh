@@ -38,6 +38,7 @@ flock -n 9 || fail "a lock"
 # off - by how many seconds the daemon's clock is, to a minute.
 off() {
 	local ns log
+	rm -f "$TMPDIR/log" # the child empties it, and may be late
 	"$BIN" ctl "$MNT" log --json >"$TMPDIR/log" 2>&1 & log=$!
 	until_true "a line of its log" grep -q time_ns "$TMPDIR/log"
 	kill $log; wait $log 2>/dev/null
