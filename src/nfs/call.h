@@ -288,6 +288,7 @@ struct nfs_results {
 			bool stable;            /* on stable storage... */
 			uint64_t verf;          /* as WRITE's */
 			bool committed;         /* ...with all that has the same verifier */
+			bool twice;             /* as COMMIT's, of the one that came with COPY */
 			bool running;           /* the server goes on: OFFLOAD_STATUS says how far it is */
 			bool told;              /* ...and CB_OFFLOAD when it has ended */
 			struct nfs_copy_id id;

@@ -15,7 +15,8 @@
  * after it has restarted. So COMMIT comes before the answer, and not with fsync(). A server may copy
  * little at a time (Linux: 4 MiB), and COMMIT costs a flush of its disk: hence the second. It also lets
  * a program be killed, and others write the file, which the kernel has locked meanwhile. If COPY may be
- * the last one, COMMIT goes with it, and saves a call for each small file.
+ * the last one, COMMIT goes with it, and saves a call for each small file. An error of the two may be
+ * COMMIT's, of what was copied before. A server says that once, and a second COMMIT would succeed.
  *
  * The source: what is not on stable storage would be missing if the server restarted before it copies.
  * So it is waited for, too. Who writes the source from now on does so beside the copy, and may be in
@@ -269,7 +270,12 @@ static void copy_done(struct vfs_op *op)
 		copy_more(op);
 	} else if (r->status) {
 		p->touched |= !copy_refused(r->status);
-		copy_refuses(op, r->status);
+		if (op->call.args.copy.commit && !copy_refused(r->status))
+			copy_failed(op, r->status);
+		else
+			copy_refuses(op, r->status);
+	} else if (r->copy.twice && p->sure < p->done) {
+		copy_again(op, "may have failed to COMMIT before");
 	} else if (!r->copy.stable && copy_mixed(p, r->copy.verf)) {
 		copy_again(op, "sends another write verifier with COPY");
 	} else {

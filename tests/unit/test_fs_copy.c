@@ -28,6 +28,8 @@ static bool stable;                     /* COPY's results are on the disk */
 static unsigned restarts;               /* so many COMMITs find that it has restarted */
 static unsigned restart_at;             /* before the COPY with that number; 0: none */
 static int rc_copy, rc_clone, rc_status, rc_cancel, rc_commit;
+static bool fails_once;                 /* rc_commit: whoever asks first hears it */
+static bool commit_is_twice;            /* the next one */
 static unsigned fails_from;             /* rc_copy from the COPY with that number on */
 static bool async;                      /* each COPY goes on; else those that may */
 static bool offloads;                   /* it can let them */
@@ -104,11 +106,18 @@ static void copy_bytes(unsigned from, uint64_t from_offset, unsigned to, uint64_
 /* COMMIT behind COPY. */
 static int commit_copy(struct nfs_call *c)
 {
+	int rc;
+
 	if (restarts && restarts--)
 		restart();
 	memcpy(disk, cache, sizeof(disk));
 	c->res.copy.committed = !c->res.copy.running && c->res.copy.verf == verf;
-	return rc_commit;
+	c->res.copy.twice = commit_is_twice;
+	commit_is_twice = false;
+	rc = rc_commit;
+	if (fails_once)
+		rc_commit = 0;
+	return rc;
 }
 
 static int decode_copy(struct nfs_call *c)
@@ -134,7 +143,7 @@ static int decode_copy(struct nfs_call *c)
 	c->res.copy.told = on && tells;
 	c->res.copy.count = on ? 0 : n;
 	c->res.copy.stable = !on && stable;
-	c->res.copy.committed = false;
+	c->res.copy.committed = c->res.copy.twice = false;
 	c->res.copy.verf = verf;
 	if (on) {
 		memset(&c->res.copy.id, (int)copies, sizeof(c->res.copy.id));
@@ -481,6 +490,26 @@ Test(fs_copy, commit_in_the_same_call)
 	tell_b();
 	cr_assert_eq(copy(0, 0, 1000, "C"), -EIO);
 	cr_assert_eq(notice.count, 1);
+}
+
+/* Not even what was copied before counts: the error may be that of its COMMIT, and comes once. */
+Test(fs_copy, commit_in_the_same_call_fails_once)
+{
+	most = 40000;
+	copy_commits_max = SIZE - 40000;
+	rc_commit = -EIO, fails_once = true;
+	cr_assert_eq(copy(0, 0, SIZE, "CC"), -EIO);
+	cr_assert_eq(told_size(), NOBODY_KNOWS);
+}
+
+/* The one that failed may be the one whose reply was lost. */
+Test(fs_copy, commit_in_the_same_call_is_twice)
+{
+	most = 40000;
+	copy_commits_max = SIZE - 40000;
+	commit_is_twice = true;
+	cr_assert_eq(copy(0, 0, SIZE, "CCCC"), SIZE);
+	expect_disk(0, 0, SIZE);
 }
 
 /* The source ends sooner than the kernel believes. */

@@ -104,7 +104,7 @@ static int take_copy(struct nfs_call *c, const write_response4 *r)
 	c->res.copy.count = running ? 0 : r->wr_count;
 	c->res.copy.stable = !running && r->wr_committed == FILE_SYNC4;
 	c->res.copy.verf = nfs_verifier(r->wr_writeverf);
-	c->res.copy.committed = false;
+	c->res.copy.committed = c->res.copy.twice = false;
 	return 0;
 }
 
@@ -115,6 +115,7 @@ static int copy_committed(struct nfs_call *c, XDR *x)
 
 	if (!rc)
 		c->res.copy.committed = !c->res.copy.running && c->res.copy.verf == nfs_verifier(verf);
+	c->res.copy.twice = nfs4_call(c)->in_doubt || c->eng.useless;
 	return rc;
 }
 
