@@ -58,8 +58,9 @@ enum nfs_effects {
 				/* fh: the file, fh2: the directory, name -> attr */ \
 	OP(READDIR, 0)          /* fh, dir.cookie, verf, count, plus, entry() -> dir.eof, verf */ \
 	OP(STATFS, 0)           /* fh -> statfs */ \
-	OP(LOCK, NFS_AFTER_HELD)        /* fh, open, lock -> lock, attr. -EAGAIN: a lock is in the way, \
-				 * and lock says which. (Version 3: not which) */ \
+	OP(LOCK, NFS_AFTER_HELD | NFS_AFTER_STABLE)     /* fh, open, lock -> lock, attr. -EAGAIN: a lock is in \
+				 * the way, and lock says which. (Version 3: not which). It may make a \
+				 * lock weaker, so others may read then */ \
 	OP(LOCKT, 0)            /* fh, lock -> 0: it could be had; -EAGAIN, and lock: as LOCK */ \
 	OP(LOCKU, NFS_AFTER_HELD | NFS_AFTER_STABLE)    /* fh, open, lock -> lock */ \
 	OP(BIRTH, NFS_AFTER_HELD)       /* fh -> attr, btime. Not in version 3 */ \

@@ -852,7 +852,7 @@ static void write_file(unsigned f)
 	fs_play_request(&h, &in, sizeof(in));
 }
 
-/* What was written is on the server before LOCK, and on its disk before LOCKU. */
+/* What was written is on the server's disk before LOCK, which may make a lock weaker, and before LOCKU. */
 Test(fs_locks, data_goes_first)
 {
 	write_file(0);
@@ -863,6 +863,7 @@ Test(fs_locks, data_goes_first)
 		lane_play_run(1);
 	}
 	cr_assert_eq(calls[NFS_OP_WRITE], 1);
+	cr_assert_eq(calls[NFS_OP_COMMIT], 1);
 	cr_assert_eq(calls[NFS_OP_LOCK], 1);
 	write_file(0);
 	set_lock(FUSE_SETLK, 0, 1, 0, 5, F_UNLCK);
