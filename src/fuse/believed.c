@@ -366,6 +366,13 @@ bool believed_written_past(struct inode *ino)
 	return true;
 }
 
+bool believed_may_be_dirty(const struct inode *ino)
+{
+	const struct believed *b = believed_of(ino);
+
+	return atomic_load(&b->dirtiers) && atomic_load(&b->paged);
+}
+
 /* ---- opens ---- */
 
 bool believed_differs(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr)

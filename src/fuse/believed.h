@@ -233,6 +233,8 @@ void believed_paged(struct inode *ino);
 void believed_locked(struct inode *ino);
 /* A direct write has been executed. true: the kernel is to forget the attributes. */
 bool believed_written_past(struct inode *ino);
+/* May the kernel have pages that a mapping has dirtied? */
+bool believed_may_be_dirty(const struct inode *ino);
 /* The file is written up to `end`. The kernel hears of that soon; if it does not after all,
  * believed_unheard() follows. */
 void believed_wrote(struct inode *ino, uint64_t end);

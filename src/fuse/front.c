@@ -117,6 +117,7 @@ const struct vfs_front fs_front = {
 	.changed_locked = front_changed_locked,
 	.marked_locked = believed_marked_locked,
 	.written = readback_there,
+	.writes_past = fs_writes_past,
 	.written_past = fs_written_past,
 	.data_lost = front_data_lost,
 	.end_known = readback_end,

@@ -379,6 +379,7 @@ void fs_forget_then(struct fs_req *r, bool pages, void (*forgotten)(struct fs_re
 /* ---- past.c ---- */
 
 /* vfs_front. */
+void fs_writes_past(struct vfs_op *op, void (*then)(struct vfs_op *op));
 void fs_written_past(struct vfs_op *op, void (*then)(struct vfs_op *op));
 
 /* ---- statfs.c ---- */

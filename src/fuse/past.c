@@ -7,6 +7,9 @@
  *   it has some           a thread of dropper.h tells it. Not the lane: the kernel may be dropping the
  *                         inode, and wait for a page that this very lane has to bring
  *
+ * It writes pages that a mapping has dirtied when it drops them. So it drops those before the WRITE: the
+ * other way round old bytes of the same page would replace what the WRITE has brought.
+ *
  * A read() that waits for its answer is not to miss it (believed.h), so it may be some milliseconds
  * later. Nobody gives up a WRITE meanwhile: it is executed.
  */
@@ -41,6 +44,18 @@ static void past_drop(struct fs_req *r)
 	r->drop.dropped = past_dropped;
 	/* The mount ends, or there is no thread: it drops them when it sees another mtime. */
 	if (!dropper_drop(r))
+		past_ends(r);
+}
+
+void fs_writes_past(struct vfs_op *op, void (*then)(struct vfs_op *op))
+{
+	struct fs_req *r = fs_req_of(op);
+
+	r->past_then = then;
+	r->forget_until_ns = mono_ns() + 2 * BELIEVED_TAKEN_NS;
+	if (believed_may_be_dirty(op->ino))
+		past_drop(r);
+	else
 		past_ends(r);
 }
 

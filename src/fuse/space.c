@@ -32,16 +32,8 @@ static void space_sought(struct vfs_op *op)
 	fs_end_status(op);
 }
 
-/* May the kernel have pages that a mapping has dirtied? It does not write them before it asks, and
- * the server would say that there is a hole. */
-static bool space_may_be_dirty(const struct inode *ino)
-{
-	const struct believed *b = believed_of(ino);
-
-	return atomic_load(&b->dirtiers) && atomic_load(&b->paged);
-}
-
-/* With the write-back cache any page may be dirty, so the kernel is left to say that all is data. */
+/* The kernel does not write dirty pages before it asks, and the server would say that there is a hole. With the
+ * write-back cache any page may be dirty, so the kernel is left to say that all is data. */
 void fs_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi)
 {
 	struct fs_req *r = fs_req_file(req, fi);
@@ -59,7 +51,7 @@ void fs_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse
 	r->op.end = space_sought;
 	r->op.call.args.seek.offset = (uint64_t)off;
 	r->op.call.args.seek.hole = whence == SEEK_HOLE;
-	vfs_seek(&r->op, space_may_be_dirty(r->op.ino));
+	vfs_seek(&r->op, believed_may_be_dirty(r->op.ino));
 }
 
 /* ---- changes of a range ---- */

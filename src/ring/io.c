@@ -6,8 +6,8 @@
  *
  *     queue_take --> io_begin --> operation --> io_ended --> the next piece, or io_finish --> queue_add
  *
- * A WRITE is done when no other open of this mount reads older bytes by the kernel's cache
- * (vfs_front.written_past).
+ * A WRITE begins when the kernel has written what a mapping has changed (vfs_front.writes_past), and is
+ * done when no other open of this mount reads older bytes by the kernel's cache (written_past).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -89,13 +89,17 @@ static void io_read_next(struct ring_io *io, struct vfs_op *op)
 
 static void io_write_next(struct ring_io *io, struct vfs_op *op)
 {
+	const struct vfs_front *front = op->vl->vfs->front;
 	struct nfs_io_args *a = &op->call.args.io;
 
 	op->end = io_written;
 	a->offset = io->offset;
 	a->data[0] = (struct rr_iov){ io->at, (uint32_t)op->data.size };
 	a->ndata = 1;
-	vfs_write(op);
+	if (front->writes_past)
+		front->writes_past(op, vfs_write);
+	else
+		vfs_write(op);
 }
 
 static void io_next(struct ring_io *io)

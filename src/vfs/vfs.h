@@ -75,6 +75,9 @@ struct vfs_front {
 	void (*marked_locked)(struct inode *ino, uint64_t before, uint64_t after);
 	/* The server has got bytes up to `end` that are not held any more. */
 	void (*written)(struct inode *ino, uint64_t end);
+	/* op, a WRITE that it has not asked for, is to follow what it may have to write itself. Now or later
+	 * it calls then(op). NULL: it has nothing. */
+	void (*writes_past)(struct vfs_op *op, void (*then)(struct vfs_op *op));
 	/* op, a WRITE that it has not asked for, has put data.filled bytes at data.start. Now or later it
 	 * believes nothing older any more, and calls then(op). NULL: it believes nothing. */
 	void (*written_past)(struct vfs_op *op, void (*then)(struct vfs_op *op));

@@ -8,6 +8,7 @@
  *                                    N times, and each reads what the other has written
  *     rings locks N FILE             the same two add one to it N times each, under a lock of fcntl()
  *     rings die N FILE               N processes have calls under way by rings, and are killed
+ *     rings mapped N FILE            changes a page by a mapping and by a ring, N times
  *     rings past FILE                says "yes" if FILE can be read by a ring, or why not
  */
 #include <errno.h>
@@ -18,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -375,6 +377,31 @@ static int do_die(char **arg)
 	return 0;
 }
 
+/* A page of which a mapping has changed one byte, and a ring others: all stay, and the mapping sees them. */
+static int do_mapped(char **arg)
+{
+	int fd = check_errno(open(arg[1], O_RDWR | O_CREAT | O_TRUNC, 0600), arg[1]);
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *at, got[2];
+
+	check_errno(ftruncate(fd, (off_t)page), "ftruncate");
+	at = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (at == MAP_FAILED)
+		die("mmap: %s", strerror(errno));
+	begin(fd);
+	for (unsigned i = 1, times = (unsigned)atoi(arg[0]); i <= times; i++) {
+		at[i % 100] = (uint8_t)i;
+		memset(mem, (uint8_t)~i, 100);
+		if (transfer(true, 100, 100, 1, &seed) != 100)
+			die("a ring's write beside a mapping is short");
+		if (check_errno((int)pread(fd, got, 1, i % 100), "pread") != 1 || got[0] != (uint8_t)i || at[i % 100] != (uint8_t)i)
+			die("what a mapping has changed is gone, after %u times", i);
+		if (check_errno((int)pread(fd, got + 1, 1, 150), "pread") != 1 || got[1] != (uint8_t)~i || at[150] != (uint8_t)~i)
+			die("what a ring has written beside a mapping is gone, after %u times", i);
+	}
+	return 0;
+}
+
 static int do_past(char **arg)
 {
 	int fd = check_errno(open(arg[0], O_RDONLY), arg[0]), rc = nfsrdma_connect(fd, &session);
@@ -387,11 +414,11 @@ int main(int argc, char **argv)
 {
 	static const struct { const char *name; int args; int (*fn)(char **arg); } all[] = {
 		{ "model", 4, do_model }, { "turns", 2, do_turns }, { "locks", 2, do_locks }, { "die", 2, do_die },
-		{ "past", 1, do_past },
+		{ "mapped", 2, do_mapped }, { "past", 1, do_past },
 	};
 
 	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]) && argc > 1; i++)
 		if (!strcmp(argv[1], all[i].name) && argc == all[i].args + 2)
 			return all[i].fn(argv + 2);
-	die("usage: rings model SECONDS SIZE SEED FILE | turns N FILE | locks N FILE | die N FILE | past FILE");
+	die("usage: rings model SECONDS SIZE SEED FILE | turns N FILE | locks N FILE | die N FILE | mapped N FILE | past FILE");
 }

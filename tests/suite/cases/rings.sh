@@ -13,6 +13,8 @@ equal "$("$rings" past "$BIN")" "Inappropriate ioctl for device" "a file elsewhe
 timeout 600 "$rings" model 6 3000000 "$RANDOM" "$WORK/model" || fail "model"
 amount 1000 100
 timeout 600 "$rings" turns "$REPLY" "$WORK/turns" || fail "turns"
+amount 300 30
+timeout 600 "$rings" mapped "$REPLY" "$WORK/mapped" || fail "mapped"
 if [[ ,$MOUNT_OPTIONS, != *,nolock,* ]]; then
 	amount 300 30
 	timeout 600 "$rings" locks "$REPLY" "$WORK/locks" || fail "locks"
