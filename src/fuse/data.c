@@ -175,7 +175,7 @@ static void data_refused(struct fs_req *r)
 static void append_refused(struct fs_req *r, uint64_t offset)
 {
 	log_warn("an append at %" PRIu64 " was refused (ESTALE): the file on %s was longer than that "
-		 "when it was opened; open it again", offset, fs_of_req(r)->vfs.cl->cfg.server);
+		 "when it was opened or locked; open it again", offset, fs_of_req(r)->vfs.cl->cfg.server);
 	if (is_direct(&r->fi))
 		atomic_store(&fs_file_of(r->op.file)->rolls_back, offset + 1);
 	atomic_fetch_add(&believed_of(r->op.ino)->differing, 1);

@@ -17,6 +17,8 @@
  *   the server restarts    The WRITEs go again, by opens that are reclaimed, and DELEGRETURN ends with whatever
  *                          the server says.
  *   it revokes the delegation      The WRITEs go by the opens' stateids, or fail if these are revoked as well.
+ *                          So do those of a file that was closed meanwhile (nodelegflush), over what others may
+ *                          have written since.
  *
  * Locks that were granted under one to write without the server (nfs/nfs4/nfs4_granted.c) are the server's before it
  * goes back, open by open (CLAIM). Operations for locks of that file wait meanwhile (start.c), and no others do.
