@@ -210,6 +210,15 @@ static void put_opened(uint32_t gives)
 	server.gives = OPEN_DELEGATE_NONE;
 }
 
+/* GETFH and GETATTR: type, lease period. */
+static void put_root(uint32_t status)
+{
+	puts_of(4, OP_GETFH, 0, 4, 0x726f6f74);
+	puts_of(2, OP_GETATTR, status);
+	if (!status)
+		puts_of(5, 1, 1 << FATTR4_TYPE | 1 << FATTR4_LEASE_TIME, 8, 2, server.lease);
+}
+
 /* PUTFH and what comes with it. */
 static void on_file(const uint32_t *w, uint32_t numops)
 {
@@ -222,6 +231,12 @@ static void on_file(const uint32_t *w, uint32_t numops)
 	}
 	if (locks(w, numops))
 		return;
+	if (op == OP_GETFH) {
+		note('R');
+		puts_of(2, OP_PUTFH, 0);
+		put_root(server.no_lease);
+		return;
+	}
 	if (op == OP_OPEN) {
 		status = do_open(w, numops);
 		puts_of(4, OP_PUTFH, 0, op, status);
@@ -339,8 +354,8 @@ static void second(const uint32_t *w, uint32_t numops)
 			puts_of(2, OP_PUTROOTFH, NFS4ERR_ACCESS);
 			return;
 		}
-		puts_of(6, OP_PUTROOTFH, 0, OP_GETFH, 0, 4, 0x726f6f74);
-		puts_of(6, OP_GETATTR, 0, 1, 1 << FATTR4_TYPE, 4, 2);
+		puts_of(2, OP_PUTROOTFH, 0);
+		put_root(0);
 		return;
 	case OP_PUTFH:
 		on_file(w, numops);
@@ -527,6 +542,7 @@ void server4_start(void)
 	fake_times.end_ms = 10000;
 	fake_lane_start(&nfs_v41, execute);
 	server.slots = 8;
+	server.lease = 90;
 	server.maxops = 16;
 	server.maxreq = server.maxresp = 1 << 20;
 	server.name = "server";

@@ -17,6 +17,7 @@ struct server4 {
 	bool stale;                     /* it does not know the client id */
 	unsigned restarts;              /* so often it restarts once more, between client id and session */
 	bool no_root;                   /* it has no export */
+	uint32_t lease, no_lease;       /* seconds; the status of GETATTR that asks after the mount */
 	uint32_t clientid, sessions;    /* numbers of the newest ones */
 	uint32_t destroyed;             /* the session that was destroyed last */
 	bool complete;                  /* it has got RECLAIM_COMPLETE */
@@ -55,7 +56,7 @@ struct server4 {
 	uint32_t tested, freed;         /* how many were tested; which were freed, a bit each */
 	/*
 	 * A letter for each call: X EXCHANGE_ID, S CREATE_SESSION, D DESTROY_SESSION,
-	 * E DESTROY_CLIENTID, B any call that is refused for its session, R the root,
+	 * E DESTROY_CLIENTID, B any call that is refused for its session, R the root, also for the lease,
 	 * C RECLAIM_COMPLETE, P an OPEN that reclaims, F an OPEN by handle, O an OPEN of a
 	 * lane, c CLOSE, g GETATTR, T TEST_STATEID, f FREE_STATEID, n SEQUENCE alone,
 	 * r DELEGRETURN,

@@ -233,6 +233,51 @@ Test(nfs4_recover, the_transport_always_refuses_and_few_slots)
 	cr_assert(atomic_load(&open_nr(0)->lost));
 }
 
+/* ---- the lease ---- */
+
+static void restart_with_lease(uint32_t lease, const char *log)
+{
+	server4_mount();
+	cr_assert_eq(atomic_load(&client4()->lease_s), 90);
+	server.stale = true;
+	server.lease = lease;
+	atomic_store(&client4()->need_session, true);
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
+	nfs4_tick(&fake_cl.server);
+	cr_assert_str_eq(server.log, log);
+}
+
+/* It would end us before we renew, if we went by the one of before. */
+Test(nfs4_recover, a_restart_with_a_shorter_lease)
+{
+	restart_with_lease(10, "SXSCR");
+	cr_assert_eq(atomic_load(&client4()->lease_s), 10);
+	nfs4_tick(&fake_cl.server);
+	cr_assert_str_eq(server.log, "SXSCR", "once");
+}
+
+/* It says "later": nobody waits for that, and it is asked again. */
+Test(nfs4_recover, a_lease_that_is_told_later)
+{
+	server.no_lease = NFS4ERR_DELAY;
+	restart_with_lease(10, "SXSCR");
+	cr_assert_eq(atomic_load(&client4()->lease_s), 90);
+	server.no_lease = 0;
+	nfs4_tick(&fake_cl.server);
+	cr_assert_str_eq(server.log, "SXSCRR");
+	cr_assert_eq(atomic_load(&client4()->lease_s), 10);
+}
+
+/* The export is gone. */
+Test(nfs4_recover, a_lease_that_is_not_told)
+{
+	server.no_lease = 70;           /* STALE */
+	restart_with_lease(10, "SXSCR");
+	cr_assert_eq(atomic_load(&client4()->lease_s), 90);
+	nfs4_tick(&fake_cl.server);
+	cr_assert_str_eq(server.log, "SXSCR", "once");
+}
+
 /* ---- a session that lives on ---- */
 
 static struct nfs_call in_flight;
@@ -261,15 +306,15 @@ Test(nfs4_recover, the_old_session_is_destroyed_when_nothing_of_it_is_left)
 	atomic_store(&client4()->need_session, true);
 	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
 	nfs4_tick(&fake_cl.server);
-	cr_assert_str_eq(server.log, "S");
+	cr_assert_str_eq(server.log, "SR");
 	nfs_each_lane(&fake_cl, give_slot, NULL);
 	nfs4_tick(&fake_cl.server);
-	cr_assert_str_eq(server.log, "SD");
+	cr_assert_str_eq(server.log, "SRD");
 	cr_assert_eq(server.destroyed, 1);
 	nfs4_tick(&fake_cl.server);
-	cr_assert_str_eq(server.log, "SD", "once");
+	cr_assert_str_eq(server.log, "SRD", "once");
 	nfs4_umount(&fake_cl.server);
-	cr_assert_str_eq(server.log, "SDDE");
+	cr_assert_str_eq(server.log, "SRDDE");
 	cr_assert_eq(server.destroyed, 2);
 }
 
@@ -281,7 +326,7 @@ Test(nfs4_recover, a_forgotten_session_is_not_destroyed)
 	atomic_store(&client4()->need_session, true);
 	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
 	nfs4_tick(&fake_cl.server);
-	cr_assert_str_eq(server.log, "SXSC");
+	cr_assert_str_eq(server.log, "SXSCR");
 }
 
 /* Two in a row, with no tick between them. */

@@ -64,7 +64,7 @@ static bool belief_is_fresh(const struct nfs_server *s)
 	uint64_t renewed = atomic_load(&n->belief.renewed_ns), now = mono_ns();
 
 	return renewed > atomic_load(&n->belief.lost_ns) && renewed > atomic_load(&s->cut_ns) &&
-	       (now <= renewed || now - renewed < n->lease_s * LEASE_HALF_NS);
+	       (now <= renewed || now - renewed < atomic_load(&n->lease_s) * LEASE_HALF_NS);
 }
 
 uint64_t nfs4_belief_delegation(const struct nfs_server *s, struct nfs_file *f)

@@ -466,7 +466,7 @@ void nfs4_delegs_return_ends(struct nfs_call *c)
 	if (d->answered || !d->by_fh.at)
 		delegs_free_locked(t, d);
 	else if (!(c->flags & NFS_CALL_CONTROL))
-		delegs_send_again_locked(t, d, c->res.status, n->lease_s);
+		delegs_send_again_locked(t, d, c->res.status, atomic_load(&n->lease_s));
 	pthread_mutex_unlock(&t->mu);
 	nfs4_locks_say_lost(c->target->server->name, lost, refused);
 }

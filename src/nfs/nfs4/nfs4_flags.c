@@ -83,7 +83,7 @@ void nfs4_note_flags(struct nfs_call *c, uint32_t flags)
 
 static bool is_a_lease_ago(const struct nfs4_client *n, uint64_t ns)
 {
-	return mono_ns() - ns >= n->lease_s * NS_PER_S;
+	return mono_ns() - ns >= atomic_load(&n->lease_s) * NS_PER_S;
 }
 
 void nfs4_look_again(struct nfs_server *s)

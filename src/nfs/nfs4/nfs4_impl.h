@@ -123,7 +123,8 @@ struct nfs4_client {
 		_Atomic uint64_t lost_ns;       /* when something was last amiss */
 		_Atomic uint64_t slept_ns;      /* how long this machine has slept, as far as is known */
 	} belief;
-	uint32_t lease_s;
+	_Atomic uint32_t lease_s;       /* the thread that (un)mounts and the control thread write it */
+	bool lease_is_old;              /* the same: the server may have restarted with another one */
 	_Atomic bool need_client;       /* the server does not know our client id */
 	_Atomic bool need_session;
 	_Atomic bool need_opens;        /* the server says that our opens are lost */
@@ -356,6 +357,9 @@ void nfs4_tick(struct nfs_server *s);
 
 /* In a session: finds the export, and sets root_fh and the limits of the client. */
 int nfs4_find_root(struct nfs_server *s, struct errbuf *eb);
+/* Control thread, when that is done: asks for the lease period once more. If the server has it later,
+ * lease_is_old stays. */
+void nfs4_read_lease(struct nfs_server *s);
 extern const struct nfs_opdef nfs4_op_root;
 
 /* ---- nfs4_state.c ---- */

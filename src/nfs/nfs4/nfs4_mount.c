@@ -160,13 +160,16 @@ void nfs4_umount(struct nfs_server *s)
 void nfs4_tick(struct nfs_server *s)
 {
 	struct nfs4_client *n = s->vdata;
-	uint64_t now = mono_ns(), last = nfs_server_replied_ns(s);
+	uint64_t now = mono_ns(), last = nfs_server_replied_ns(s), lease;
 
 	nfs4_destroy_old(s);
-	nfs4_idle_sweep(&n->delegs, now, n->lease_s * NS_PER_S);
+	if (n->lease_is_old)
+		nfs4_read_lease(s);
+	lease = atomic_load(&n->lease_s) * NS_PER_S;
+	nfs4_idle_sweep(&n->delegs, now, lease);
 	nfs4_granted_look(s);
 	nfs4_look_again(s);
 	if (nfs4_look_back(s) || nfs4_slots_are_untold(&n->slots) ||
-	    (now >= last && now - last >= n->lease_s * NS_PER_S / 3))
+	    (now >= last && now - last >= lease / 3))
 		nfs4_renew(s);
 }

@@ -370,6 +370,7 @@ static int round_of(struct nfs_server *s)
 	int rc = 0;
 
 	if (hold) {
+		n->lease_is_old = true;
 		nfs_lanes_hold(s->client);
 		rc = begin_again(s);
 	}

@@ -10,7 +10,8 @@
  * next COMPOUND starts. It moves only when one has succeeded, so that a repeated COMPOUND
  * is the same.
  *
- * Runs on the mounting thread.
+ * Runs on the mounting thread. The control thread walks once more after each recovery: from the export no
+ * further, for the lease period.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,8 @@
 
 /* More would exceed most servers' limits, and would hardly be faster. */
 #define LOOKUPS_MAX 12u
+/* Of a server that does not say. */
+#define LEASE_S 90u
 
 /* Takes the next component of a path; false at its end. */
 static bool next_component(const char **path, const char **name, size_t *len)
@@ -106,15 +109,23 @@ static bool_t encode_root(struct nfs_call *c, XDR *x)
 	return nfs4_put_op(x, OP_GETFH) && nfs4_put_op(x, OP_GETATTR) && xdr_GETATTR4args(x, &a);
 }
 
-static int root_status(struct nfs_call *c, XDR *x, nfs_opnum4 op)
+static int root_result(struct nfs_call *c, nfsstat4 status)
 {
 	struct nfs4_ctl *k = c->args.version;
+
+	k->status = status;
+	if (k->once && nfs4_is_later(status))
+		return -EBUSY;
+	return status ? nfs4_error(c, status) : 0;
+}
+
+static int root_status(struct nfs_call *c, XDR *x, nfs_opnum4 op)
+{
 	nfsstat4 status;
 
 	if (nfs4_get_op(x, op) || !xdr_nfsstat4(x, &status))
 		return -EBADMSG;
-	k->status = status;
-	return status ? nfs4_error(c, status) : 0;
+	return root_result(c, status);
 }
 
 static int take_root_attrs(struct nfs_call *c, XDR *x)
@@ -122,12 +133,13 @@ static int take_root_attrs(struct nfs_call *c, XDR *x)
 	struct nfs4_ctl *k = c->args.version;
 	struct nfs4_attrs a;
 	GETATTR4res r;
+	int rc;
 
 	if (nfs4_get_op(x, OP_GETATTR) || !xdr_GETATTR4res(x, &r))
 		return -EBADMSG;
-	k->status = r.status;
-	if (r.status)
-		return nfs4_error(c, r.status);
+	rc = root_result(c, r.status);
+	if (rc)
+		return rc;
 	if (!nfs4_get_fattr(&a, &r.GETATTR4res_u.resok4.obj_attributes))
 		return -EBADMSG;
 	c->res.attr = a.attr;
@@ -220,6 +232,12 @@ static int root_error(struct nfs_server *s, int rc, const struct nfs4_ctl *k, st
 	}
 }
 
+static void root_take_lease(struct nfs4_client *n, const struct nfs4_ctl *k)
+{
+	atomic_store(&n->lease_s, k->lease_s ? k->lease_s : LEASE_S);
+	n->lease_is_old = false;
+}
+
 int nfs4_find_root(struct nfs_server *s, struct errbuf *eb)
 {
 	struct nfs_client *cl = s->client;
@@ -244,8 +262,42 @@ int nfs4_find_root(struct nfs_server *s, struct errbuf *eb)
 		cl->has = k->has;
 		if (k->maxfilesize)
 			cl->max_file_size = k->maxfilesize;
-		n->lease_s = k->lease_s ? k->lease_s : 90;
+		root_take_lease(n, k);
 	}
 	free(k);
 	return rc;
+}
+
+/* One that does not tell has the one of before. */
+static void root_lease_answered(struct nfs_server *s, int rc, const struct nfs4_ctl *k)
+{
+	struct nfs4_client *n = s->vdata;
+	uint32_t before = atomic_load(&n->lease_s), now;
+
+	if (rc == -EAGAIN || nfs4_is_later(k->status))
+		return;
+	n->lease_is_old = false;
+	if (rc)
+		return;
+	root_take_lease(n, k);
+	now = atomic_load(&n->lease_s);
+	if (now != before)
+		log_info("%s has a lease period of %u s now; it was %u s before", s->name, now, before);
+}
+
+void nfs4_read_lease(struct nfs_server *s)
+{
+	struct nfs4_ctl *k = nfs4_ctl_new(s);
+	int rc;
+
+	if (!k)
+		return;
+	k->path = k->at = "";
+	k->from = s->client->root_fh;
+	k->once = true;
+	rc = nfs4_run(s, k, NFS4_OP_ROOT, 0, &k);
+	if (!k)
+		return;
+	root_lease_answered(s, rc, k);
+	free(k);
 }
