@@ -49,14 +49,16 @@ def read():
     for i in range(4):
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
         os.pread(fd, 1, 0)
-    time.sleep(4)
+    time.sleep(int(sys.argv[2]) + 2)
 all = [threading.Thread(target=read) for _ in range(3)]
 [t.start() for t in all]
 print(os.getpid(), flush=True)
 [t.join() for t in all]
 END
-watch "$TMPDIR/text" --interval 2
-python3 "$TMPDIR/threads.py" "$WORK/read" >"$TMPDIR/pid" &
+# Python takes seconds to begin in an emulated guest.
+amount 2 10; seconds=$REPLY
+watch "$TMPDIR/text" --interval "$seconds"
+python3 "$TMPDIR/threads.py" "$WORK/read" "$seconds" >"$TMPDIR/pid" &
 threads=$!
 wait "$watcher" || fail "top: $(<"$TMPDIR/text")"
 wait "$threads" || fail "threads"
