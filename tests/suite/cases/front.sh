@@ -5,7 +5,7 @@
 # NFSRDMA_CTO_SECONDS: of each.
 cto=${BIN%/src/*}/tests/cto/cto
 [[ -x $cto ]] || skip "no $cto"
-: "${NFSRDMA_CTO_SECONDS:=60}"
+: "${NFSRDMA_CTO_SECONDS:=40}"
 other=$TMPDIR/other
 mkdir "$other"
 trap 'end_all; vm-root umount -l "$other" 2>/dev/null; [[ ! ${other_daemon:-} ]] || kill -KILL "$other_daemon" 2>/dev/null' EXIT
