@@ -53,7 +53,7 @@ static uint32_t do_open(const uint32_t *w, uint32_t numops)
 	claim = ntohl(w[3 + 10]);
 	note(claim == CLAIM_PREVIOUS ? 'P' : 'F');
 	server.reopens = (struct server4_reopen){ ntohl(w[3 + 2]), claim == CLAIM_PREVIOUS ? ntohl(w[3 + 11]) : 0 };
-	if (server.write_only && (ntohl(w[3 + 2]) & OPEN4_SHARE_ACCESS_READ))
+	if (ntohl(w[3 + 2]) & server.forbids)
 		return NFS4ERR_ACCESS;
 	if (claim == CLAIM_PREVIOUS)
 		status = server.complete ? NFS4ERR_NO_GRACE : server.reclaim[which];

@@ -23,7 +23,7 @@ struct server4 {
 	bool complete;                  /* it has got RECLAIM_COMPLETE */
 	uint32_t reclaim[SERVER_OPENS]; /* status of CLAIM_PREVIOUS, by fh[0] */
 	_Atomic uint32_t open[SERVER_OPENS];    /* status of CLAIM_FH, by fh[0] */
-	bool write_only;                /* both are ACCESS if they are to read, too */
+	uint32_t forbids;               /* OPEN4_SHARE_ACCESS_*: both are ACCESS if they are for one of these */
 	_Atomic unsigned badsession;    /* how many SEQUENCEs it refuses */
 	_Atomic unsigned unbound;       /* how many it refuses because of their connection */
 	bool strict;                    /* it refuses all on connections that have not joined */

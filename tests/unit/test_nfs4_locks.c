@@ -536,6 +536,18 @@ Test(nfs4_locks, an_open_that_is_not_reclaimed)
 	cr_assert_eq(do_io(NFS_OP_WRITE), -EIO);
 }
 
+/* Its mode lets nobody open the file again: I/O goes on without an open, and what was locked by it is lost. */
+Test(nfs4_locks, an_open_that_is_not_allowed_again)
+{
+	cr_assert_eq(lock(0, 10, true), 0);
+	server.forbids = OPEN4_SHARE_ACCESS_BOTH;
+	restart();
+	expect_log("SXSPPPC");
+	cr_assert_eq(atomic_load(&open_nr(0)->locks_lost), 1);
+	cr_assert_not(atomic_load(&open_nr(0)->lost));
+	cr_assert_eq(do_io(NFS_OP_WRITE), -EIO);
+}
+
 /* Another server, which would take this mount's word for a lock that it has granted to somebody else. */
 Test(nfs4_locks, nothing_is_reclaimed_in_another_scope)
 {

@@ -49,7 +49,7 @@ static bool on_entry(struct nfs_call *c, const struct nfs_dirent *e)
 static const struct nfs_fh moved = { .len = 10, .data = "new handle" };
 
 /* What COPY reads from, and a copy that goes on. */
-static struct nfs_open from_file = { .stateid = { 7, "frm1frm2frm3" } };
+static struct nfs_open from_file = { .access = OPEN4_SHARE_ACCESS_READ, .stateid = { 7, "frm1frm2frm3" } };
 #define COPY_ID_WORDS 9, 0x63707931, 0x63707932, 0x63707933
 static struct nfs_copy_id copy_id;      /* a stateid4 of these */
 
@@ -339,6 +339,50 @@ Test(nfs4, arguments_of_copies)
 	m_args(3, false);
 	M(66, COPY_ID_WORDS);
 	ARGS(call(NFS_OP_OFFLOAD_CANCEL));
+}
+
+/* What recovery was not let open for that goes by the anonymous stateid; CLOSE is for what is open. */
+Test(nfs4, arguments_of_what_is_open_for_less)
+{
+	struct nfs_call c = call(NFS_OP_SETATTR);
+
+	open_file.access = OPEN4_SHARE_ACCESS_READ;
+	m_args(3, false);
+	M(25, 0, STATEID_WORDS, 0x12, 0x3456789a, 12);
+	ARGS(call(NFS_OP_READ));
+	m_args(3, false);
+	M(69, 0, STATEID_WORDS, 0x12, 0x3456789a, 1);
+	ARGS(call(NFS_OP_SEEK));
+	m_args(3, true);
+	M(38, 0, 0, 0, 0, 0x12, 0x3456789a, 2, 1023);
+	ARGS(call(NFS_OP_WRITE));
+	m_args(4, true);
+	M(59, 0, 0, 0, 0, 0x12, 0x3456789a, 4, 1);
+	m_getattr();
+	ARGS(call(NFS_OP_ALLOCATE));
+	c.args.sattr.valid = NFS_SET_SIZE;
+	c.args.sattr.size = 13;
+	m_args(4, true);
+	M(34, 0, 0, 0, 0, 1, 1 << 4, 8, 0, 13);
+	m_getattr();
+	ARGS(c);
+	m_copy_files(7);
+	M(71, 0, 0x66726d31, 0x66726d32, 0x66726d33, 0, 0, 0, 0);
+	M(0x12, 0x3456789a, 0, 0x8000, 1, 2);
+	M(5, 0, 0, 0);
+	m_getattr();
+	ARGS(call(NFS_OP_CLONE));
+	m_args(3, true);
+	M(4, 0, 0, STATEID_WORDS);
+	ARGS(call(NFS_OP_CLOSE));
+
+	open_file.access = 0;
+	m_args(3, false);
+	M(25, 0, 0, 0, 0, 0x12, 0x3456789a, 12);
+	ARGS(call(NFS_OP_READ));
+	m_args(3, true);
+	M(4, 0, 0, STATEID_WORDS);
+	ARGS(call(NFS_OP_CLOSE));
 }
 
 /* Only if the caller wants it, the server can say when it has ended, and COPY is sent for the first time. */

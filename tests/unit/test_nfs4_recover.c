@@ -96,27 +96,24 @@ Test(nfs4_recover, some_are_lost)
 	expect_open(3, true);
 }
 
-/* Nobody may read the file any more: that ends the open of who reads, and not that of who writes only, and was let
- * in to read by the way. */
+/* Nobody may read the file any more. Who only writes, and was let in to read by the way, needs no more. */
 Test(nfs4_recover, what_may_not_be_read_any_more)
 {
 	server4_mount();
 	have_open(0);
-	have_open(1);
-	open_nr(1)->needed = OPEN4_SHARE_ACCESS_WRITE;
-	server.write_only = true;
+	open_nr(0)->needed = OPEN4_SHARE_ACCESS_WRITE;
+	server.forbids = OPEN4_SHARE_ACCESS_READ;
 	server.stale = true;
 	atomic_store(&client4()->need_session, true);
 	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
-	cr_assert_str_eq(server.log, "SXSPPPC");
-	expect_open(0, true);
-	expect_open(1, false);
+	cr_assert_str_eq(server.log, "SXSPPC");
+	expect_open(0, false);
 	/* From now on as it is. */
-	atomic_store(&open_nr(1)->reopen, true);
+	atomic_store(&open_nr(0)->reopen, true);
 	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
-	cr_assert_str_eq(server.log, "SXSPPPCF");
-	cr_assert_eq(open_nr(1)->access, OPEN4_SHARE_ACCESS_WRITE);
-	expect_open(1, false);
+	cr_assert_str_eq(server.log, "SXSPPCF");
+	cr_assert_eq(open_nr(0)->access, OPEN4_SHARE_ACCESS_WRITE);
+	expect_open(0, false);
 }
 
 /* The grace period is over, and the file may not be read. */
@@ -126,10 +123,67 @@ Test(nfs4_recover, what_may_not_be_read_and_is_not_reclaimed)
 	have_open(0);
 	open_nr(0)->needed = OPEN4_SHARE_ACCESS_WRITE;
 	atomic_store(&open_nr(0)->reopen, true);
-	server.write_only = true;
+	server.forbids = OPEN4_SHARE_ACCESS_READ;
 	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
 	cr_assert_str_eq(server.log, "FF");
 	expect_open(0, false);
+}
+
+/* ---- files whose mode lets nobody open them again ---- */
+
+static bool is_anonymous(stateid4 s)
+{
+	static const stateid4 none;
+
+	return !memcmp(&s, &none, sizeof(s));
+}
+
+/* The owner has it open, and the mode forbids one kind of access, or both. */
+static void restart_with_mode(uint32_t forbids, const char *log, uint32_t access)
+{
+	const struct nfs_open *o;
+
+	server4_mount();
+	have_open(0);
+	server.forbids = forbids;
+	server.stale = true;
+	atomic_store(&client4()->need_session, true);
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
+	cr_assert_str_eq(server.log, log);
+	o = open_nr(0);
+	cr_assert_eq(o->access, access);
+	cr_assert(!atomic_load(&o->lost) && !atomic_load(&o->reopen));
+	cr_assert_eq(is_anonymous(nfs4_io_stateid(o, false)), !access);
+	cr_assert_eq(is_anonymous(nfs4_io_stateid(o, true)), !(access & OPEN4_SHARE_ACCESS_WRITE));
+}
+
+/* 0444, as git makes its objects. */
+Test(nfs4_recover, may_be_opened_to_read_only)
+{
+	restart_with_mode(OPEN4_SHARE_ACCESS_WRITE, "SXSPPC", OPEN4_SHARE_ACCESS_READ);
+	expect_open(0, false);
+}
+
+/* 0200: what is open to write may be read by that. */
+Test(nfs4_recover, may_be_opened_to_write_only)
+{
+	restart_with_mode(OPEN4_SHARE_ACCESS_READ, "SXSPPPC", OPEN4_SHARE_ACCESS_WRITE);
+	expect_open(0, false);
+}
+
+/* 0: nothing is open at the server, nothing is asked for again, and nothing is tested. */
+Test(nfs4_recover, may_not_be_opened)
+{
+	restart_with_mode(OPEN4_SHARE_ACCESS_BOTH, "SXSPPPC", 0);
+	server.stale = true;
+	atomic_store(&client4()->need_session, true);
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
+	cr_assert_str_eq(server.log, "SXSPPPCSXSC");
+	atomic_store(&client4()->need_test, true);
+	atomic_store(&open_nr(0)->reopen, true);
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
+	cr_assert_str_eq(server.log, "SXSPPPCSXSC");
+	cr_assert(!atomic_load(&open_nr(0)->reopen) && !atomic_load(&open_nr(0)->lost));
 }
 
 /* The session lives, and SEQUENCE says that the opens do not. */

@@ -79,7 +79,8 @@ static bool copy_is_told(struct nfs_call *c)
 static bool_t encode_copy(struct nfs_call *c, XDR *x)
 {
 	COPY4args a = {
-		.ca_src_stateid = nfs4_stateid(c->args.copy.from), .ca_dst_stateid = nfs4_stateid(c->open),
+		.ca_src_stateid = nfs4_io_stateid(c->args.copy.from, false),
+		.ca_dst_stateid = nfs4_io_stateid(c->open, true),
 		.ca_src_offset = c->args.copy.from_offset, .ca_dst_offset = c->args.copy.offset,
 		.ca_count = c->args.copy.count, .ca_consecutive = TRUE,
 		.ca_synchronous = !c->args.copy.may_go_on || c->eng.retries || !copy_is_told(c),
@@ -159,7 +160,8 @@ const struct nfs_opdef nfs4_op_copy = NFS_OPDEF("COPY", encode_copy, decode_copy
 static bool_t encode_clone(struct nfs_call *c, XDR *x)
 {
 	CLONE4args a = {
-		.cl_src_stateid = nfs4_stateid(c->args.copy.from), .cl_dst_stateid = nfs4_stateid(c->open),
+		.cl_src_stateid = nfs4_io_stateid(c->args.copy.from, false),
+		.cl_dst_stateid = nfs4_io_stateid(c->open, true),
 		.cl_src_offset = c->args.copy.from_offset, .cl_dst_offset = c->args.copy.offset,
 		.cl_count = c->args.copy.count,
 	};

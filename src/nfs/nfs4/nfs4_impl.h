@@ -156,7 +156,8 @@ struct nfs_open {
 	_Atomic bool reopen;            /* the server does not know its stateid */
 	_Atomic bool lost;              /* ... and would not open it again */
 	struct rpc_cred cred;
-	uint32_t access;                /* OPEN4_SHARE_ACCESS_*; as stateid */
+	uint32_t access;                /* OPEN4_SHARE_ACCESS_*; as stateid; 0: recovery was not let open it for
+					 * anything, and all I/O goes by the anonymous stateid */
 	uint32_t needed;                /* ... of these the ones that it must have */
 	uint64_t owner;
 	unsigned unanswered;            /* recovery: OPENs in a row that got no answer */
@@ -364,8 +365,11 @@ extern const struct nfs_opdef nfs4_op_root;
 
 /* ---- nfs4_state.c ---- */
 
-/* The stateid for I/O: that of the open, or the anonymous one (o NULL). */
+/* The stateid of the open, or the anonymous one (o NULL). */
 stateid4 nfs4_stateid(const struct nfs_open *o);
+/* The one for I/O: the anonymous one if the server has not let recovery open the file again for that. READs go by
+ * what is open to write as well (RFC 8881, section 9.1.2). */
+stateid4 nfs4_io_stateid(const struct nfs_open *o, bool writes);
 /* The second open that the call names. NULL: there is none. */
 struct nfs_open *nfs4_source(const struct nfs_call *c);
 /* Lane thread: may the call, which has an open, be sent? 1: it may, and CLOSE has its open then.

@@ -14,7 +14,7 @@
 static bool_t put_io(const struct nfs_call *c, XDR *x, nfs_opnum4 op, uint32_t last)
 {
 	int32_t *at = XDR_INLINE(x, 5 * BYTES_PER_XDR_UNIT + NFS4_OTHER_SIZE);
-	stateid4 s = nfs4_stateid(c->open);
+	stateid4 s = nfs4_io_stateid(c->open, op == OP_WRITE);
 
 	if (!at)
 		return FALSE;

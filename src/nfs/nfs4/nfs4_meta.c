@@ -49,7 +49,7 @@ static bool_t encode_setattr(struct nfs_call *c, XDR *x)
 	/* Only a change of the size needs the open's stateid; otherwise the anonymous
 	 * one serves. */
 	SETATTR4args a = {
-		.stateid = nfs4_stateid(c->args.sattr.valid & NFS_SET_SIZE ? c->open : NULL),
+		.stateid = nfs4_io_stateid(c->args.sattr.valid & NFS_SET_SIZE ? c->open : NULL, true),
 	};
 
 	if (c->eng.step == STEP_GETATTR)

@@ -53,7 +53,14 @@
  * that are revoked (nfs4_revoked.c). The server's name alone does not matter: "if the server scope is the
  * same, the client should attempt to reclaim locks, even if the eir_server_owner value is different".
  *
- * An open that the server does not open again is lost: I/O on it fails with EIO, and the log
+ * ACCESS is no end. A file that was made with mode 0444, or got it later, stays open on a local file system, and
+ * has to here. But Linux judges a reclaim by the mode, as any OPEN. So the file is opened for less: for what the
+ * program needs (nfs_open.needed), to read, to write, or not at all. The rest goes by the anonymous stateid
+ * (nfs4_io_stateid()): a server judges each such READ and WRITE by itself, and Linux lets a file's owner do both
+ * whatever the mode is. In its grace period it has them wait. If it refuses one, fsync() and close() say so, as
+ * ever. Locks need an open: those to write are lost with one to write.
+ *
+ * An open that the server does not open again otherwise is lost: I/O on it fails with EIO, and the log
  * says so once. A reply that is no answer (cut, garbled, or ERR_CHUNK in its place) does not
  * say that. Then the OPEN is sent again, TRIES times in all, with pauses: it has the same
  * owner, so it does no harm that the server may have executed it. When all tries of one open
@@ -133,17 +140,28 @@ static int reopen_tries(struct nfs_server *s, struct nfs_open *o, bool reclaim, 
 	return rc;
 }
 
-/* The program only writes, and was let in to read as well (nfs_args.file.widened). Its user may not read the
- * file any more: that is no reason to lose what was written. */
+/* For less than before, or nothing at all; see the head of this file. */
 static int reopen_narrower(struct nfs_server *s, struct nfs_open *o, bool reclaim, bool *in_vain,
 			   nfsstat4 *status)
 {
+	const uint32_t had = o->access;
+	const uint32_t less[] = { o->needed, OPEN4_SHARE_ACCESS_READ, OPEN4_SHARE_ACCESS_WRITE };
 	int rc = reopen_tries(s, o, reclaim, in_vain, status);
 
-	if (!rc || *status != NFS4ERR_ACCESS || o->access == o->needed)
-		return rc;
-	o->access = o->needed;
-	return reopen_tries(s, o, reclaim, in_vain, status);
+	for (unsigned i = 0; i < 3 && rc && *status == NFS4ERR_ACCESS; i++) {
+		if ((less[i] & had) != less[i] || less[i] == o->access || less[i] == had)
+			continue;
+		o->access = less[i];
+		rc = reopen_tries(s, o, reclaim, in_vain, status);
+	}
+	if (rc && *status == NFS4ERR_ACCESS) {
+		o->access = 0;
+		rc = 0;
+	}
+	if (!rc && (o->needed & ~o->access) && o->access != had)
+		log_info("a file on %s is open there for less than before, because its mode does not let its user "
+			 "open it again: the server decides about each read and write", s->name);
+	return rc;
 }
 
 static bool may_not_go_on(int rc)
@@ -168,6 +186,10 @@ static int nfs4_recover_reopen(struct nfs_server *s, struct nfs_open *o, bool re
 	nfsstat4 status;
 	int rc;
 
+	if (!o->access) {
+		atomic_store(&o->reopen, false);
+		return 0;
+	}
 	/* Before the stateid is another one. What is reclaimed has lost the old one anyway. */
 	if (o->to_free && !reclaim) {
 		rc = nfs4_free_stateid(s, &o->stateid);
@@ -185,7 +207,9 @@ static int nfs4_recover_reopen(struct nfs_server *s, struct nfs_open *o, bool re
 		n->delayed++;
 		return 0;
 	}
-	if (rc == 0 && reclaim)
+	if (rc == 0 && !o->access)
+		nfs4_locks_gone(s, o);
+	else if (rc == 0 && reclaim)
 		rc = nfs4_locks_reclaim(s, o);
 	/* The same stateid: the open was never gone. It may also be a call that has failed behind
 	 * its OPEN that has brought another one. */

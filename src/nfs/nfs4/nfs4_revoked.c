@@ -183,7 +183,7 @@ static int test_all(struct nfs_server *s, unsigned *gone)
 	int rc = 0;
 
 	while (!rc && (o = nfs4_next_open(s->vdata, o))) {
-		if (!nfs4_is_ours(o))
+		if (!nfs4_is_ours(o) || !o->access)
 			continue;
 		nfs4_open_get(o);
 		b.open[b.n++] = o;

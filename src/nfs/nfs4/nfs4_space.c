@@ -14,7 +14,7 @@
 static bool_t encode_seek(struct nfs_call *c, XDR *x)
 {
 	SEEK4args a = {
-		.sa_stateid = nfs4_stateid(c->open), .sa_offset = c->args.seek.offset,
+		.sa_stateid = nfs4_io_stateid(c->open, false), .sa_offset = c->args.seek.offset,
 		.sa_what = c->args.seek.hole ? NFS4_CONTENT_HOLE : NFS4_CONTENT_DATA,
 	};
 
@@ -54,7 +54,7 @@ enum { STEP_SPACE, STEP_GETATTR };
 static bool_t put_space(const struct nfs_call *c, XDR *x, nfs_opnum4 op)
 {
 	ALLOCATE4args a = {
-		.aa_stateid = nfs4_stateid(c->open), .aa_offset = c->args.space.offset,
+		.aa_stateid = nfs4_io_stateid(c->open, true), .aa_offset = c->args.space.offset,
 		.aa_length = c->args.space.length,
 	};
 

@@ -37,6 +37,13 @@ stateid4 nfs4_stateid(const struct nfs_open *o)
 	return s;
 }
 
+stateid4 nfs4_io_stateid(const struct nfs_open *o, bool writes)
+{
+	bool is_open = o && (writes ? o->access & OPEN4_SHARE_ACCESS_WRITE : o->access);
+
+	return nfs4_stateid(is_open ? o : NULL);
+}
+
 /* ---- the lists ---- */
 
 void nfs4_opens_init(struct nfs4_client *n)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
 # Longer than a lease: the daemon is stopped, and then the server is down. What is lost is said, and fails;
-# nothing else is lost: opens, written data, files that others have changed meanwhile, under a delegation too.
+# nothing else is lost: opens, written data, files that others have changed meanwhile, under a delegation too; nor
+# is what an owner has open whose mode forbids that to him.
 # Then the server restarts while all of that goes on.
 [[ $VERS != 3 && $EUID == 0 && -d /proc/fs/nfsd/clients ]] || skip "no lease in version 3; and only knfsd's is 10 s"
 locks=${BIN%/src/*}/tests/vm-clients/locks
@@ -76,6 +77,33 @@ equal "$REPLY" "done" "a write with the lock"
 does_all "close taken" "close later" "close held"
 equal "$(<"$SERVER_WORK/held")" dirty "what was written under a delegation"
 equal "$(<"$SERVER_WORK/later")" three "what was written before"
+
+# ---- it restarts, and would not let its owner open a file again ----
+# Whose mode forbids that. Some of what is written is not on the server by then.
+chmod 755 "$WORK" && install -d -m 1777 "$SERVER_WORK/own" && mkfifo "$TMPDIR/go" || fail "a folder for another user"
+# shellcheck disable=SC2016 # perl's
+setpriv --reuid 1001 --regid 1001 --clear-groups perl -MFcntl=:DEFAULT,:mode -MIO::Handle -e '
+	my ($dir, %file) = @ARGV; STDOUT->autoflush(1); umask 0;
+	my %how = (git => [O_RDWR, 0444], written => [O_WRONLY, 0444], unread => [O_RDWR, 0200], closed => [O_RDWR, 0]);
+	for (keys %how) { sysopen $file{$_}, "$dir/$_", O_CREAT | $how{$_}[0], $how{$_}[1] or die "open $_: $!\n"; }
+	for (keys %how) { syswrite($file{$_}, "before\n") == 7 or die "write $_: $!\n"; }
+	print "open\n"; <STDIN>;
+	for (keys %how) {
+		syswrite($file{$_}, "after, too\n") == 11 && $file{$_}->sync or die "write $_ on: $!\n";
+		truncate $file{$_}, 13 or die "truncate $_: $!\n";
+		next if $how{$_}[0] != O_RDWR;
+		my $text; sysseek $file{$_}, 0, 0; sysread $file{$_}, $text, 99;
+		$text eq "before\nafter," or die "$_ has $text: $!\n";
+	}
+	for (keys %how) { close $file{$_} or die "close $_: $!\n"; }
+' "$WORK/own" <"$TMPDIR/go" >"$TMPDIR/own" 2>"$TMPDIR/own.errors" & owner=$!
+exec {go}>"$TMPDIR/go"
+until_true "an owner has his files open" grep -q open "$TMPDIR/own" "$TMPDIR/own.errors"
+vm-nfsd-restart 1 {go}>&- || fail "restart of the server"
+echo go >&$go
+exec {go}>&-
+wait $owner || fail "an owner who goes on: $(<"$TMPDIR/own.errors")"
+for file in git written unread closed; do equal "$(<"$SERVER_WORK/own/$file")" $'before\nafter,' "what is in '$file'"; done
 
 # ---- it restarts while much goes on ----
 amount 200 30
