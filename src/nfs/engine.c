@@ -67,6 +67,16 @@ static void engine_finish(struct nfs_call *c, int status)
 
 /* ---- sending ---- */
 
+/* EXCHANGE_ID and CREATE_SESSION are to come from one address: Linux takes a client id from that only which
+ * has asked for it. So control calls do not change connections. */
+static void engine_submit(struct nfs_call *c)
+{
+	if (c->flags & NFS_CALL_CONTROL)
+		rr_submit_steady(c->target->conn, &c->eng.rr);
+	else
+		rr_submit(c->target->conn, &c->eng.rr);
+}
+
 enum started { STARTED, NO_BUFFER, NO_SLOT };
 
 /* Unless it returns STARTED, there is no room now, and c is where it was. */
@@ -108,7 +118,7 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 	c->eng.encoded_ns = loop_now(l->loop);
 	PROBE3(call_begin, &c->eng.rr, def->name, l->index);
 	if (nfs_message_encode(c)) {
-		rr_submit(c->target->conn, &c->eng.rr);
+		engine_submit(c);
 	} else {
 		log_err("%s: the arguments do not fit a message of %zu bytes", def->name,
 			c->eng.rr.msg->size - RR_HDR_ROOM);
@@ -264,7 +274,7 @@ static void on_delayed(struct loop_timer *t)
 
 	c->eng.delayed = false;
 	c->eng.rr.xid = rr_xid(c->target->conn);
-	rr_submit(c->target->conn, &c->eng.rr);
+	engine_submit(c);
 }
 
 static void engine_delayed(struct nfs_call *c)

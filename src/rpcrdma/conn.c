@@ -242,6 +242,17 @@ static bool send_at_once(struct rr_link *link, struct rr_call *call)
 	return true;
 }
 
+void rr_submit_steady(struct rr_conn *c, struct rr_call *call)
+{
+	struct rr_link *link = c->sets[0].n ? c->sets[0].link[0] : NULL;
+	bool goes = link && link->ninflight < link->room && list_empty(&c->waiting) && !c->losing;
+
+	if (goes)
+		reset_call(call);
+	if (!goes || !send_at_once(link, call))
+		rr_submit(c, call);
+}
+
 void rr_submit(struct rr_conn *c, struct rr_call *call)
 {
 	bool first = list_empty(&c->waiting);

@@ -305,6 +305,9 @@ uint32_t rr_insert(struct arena_buf *msg, uint32_t len, uint32_t pos, const stru
 uint32_t rr_xid(struct rr_conn *c);
 
 void rr_submit(struct rr_conn *c, struct rr_call *call);
+/* The same, without file data, and by the first link if that has room, whatever the policy: the server may
+ * want to see one call come from where another one came. */
+void rr_submit_steady(struct rr_conn *c, struct rr_call *call);
 /*
  * Sends the call on that link now, or not at all: 0; -EAGAIN: no credit or no buffer is free;
  * -ENOTCONN: the link is about to end. If the link is lost before the reply, done() gets

@@ -101,7 +101,8 @@ static inline void teardown(void)
 	loop_free(loop);
 }
 
-static inline struct test_call *submit(unsigned i, uint32_t reply_max)
+static inline struct test_call *submit_by(void (*how)(struct rr_conn *c, struct rr_call *call), unsigned i,
+					  uint32_t reply_max)
 {
 	struct test_call *t = &calls[i];
 	uint32_t *msg;
@@ -116,8 +117,13 @@ static inline struct test_call *submit(unsigned i, uint32_t reply_max)
 	msg = (uint32_t *)(void *)((char *)t->rr.msg->mem + RR_HDR_ROOM);
 	memset(msg, 0, 64);
 	msg[0] = htonl(t->rr.xid);
-	rr_submit(conn, &t->rr);
+	how(conn, &t->rr);
 	return t;
+}
+
+static inline struct test_call *submit(unsigned i, uint32_t reply_max)
+{
+	return submit_by(rr_submit, i, reply_max);
 }
 
 /* Link l's peer sends the reply to that call, with so many credits. */

@@ -89,6 +89,29 @@ Test(choose, round_robin_passes_a_full_link)
 	expect_sends(2, 6, 0);
 }
 
+/* Calls that are to come from one address do not take turns... */
+Test(choose, steady_calls_stay_on_one_link)
+{
+	warm_up(16, 16);
+	rr_set_policy(conn, RR_ROUND_ROBIN);
+	for (unsigned i = 0; i < 3; i++)
+		submit_by(rr_submit_steady, i, 500);
+	expect_sends(3, 0, 0);
+	submit(3, 500);
+	submit(4, 500);
+	submit_by(rr_submit_steady, 5, 500);
+	expect_sends(5, 1, 0);
+}
+
+/* ...unless there is no room. */
+Test(choose, steady_calls_pass_a_full_link)
+{
+	warm_up(2, 16);
+	for (unsigned i = 0; i < 3; i++)
+		submit_by(rr_submit_steady, i, 500);
+	expect_sends(2, 1, 0);
+}
+
 static void wait_ms(unsigned ms)
 {
 	nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000l }, NULL);

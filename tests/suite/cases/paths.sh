@@ -21,12 +21,28 @@ first_mount() {
 	at_most $(( (${EPOCHREALTIME/./} - start) / 1000 )) 4000 "ms for the first mount"
 	mount_down
 }
+# The server ends its client, whose paths take turns. Linux takes a new client id from the address only that
+# has asked for it.
+expired() {
+	local ctl
+	[[ $VERS != 3 && -d /proc/fs/nfsd/clients ]] || return 0
+	mount_up "$BOTH,mp_policy=round-robin"
+	both_up
+	for (( i = 0; i < 3; i++ )); do
+		for ctl in /proc/fs/nfsd/clients/*/ctl; do echo expire >"$ctl"; done
+		in_time 30 ls "$WORK" || fail "the mount has not come back"
+		in_time 30 touch "$WORK/$i" || fail "nothing is written"
+	done
+	grep -q 'CLID_INUSE\|not responding' "$LOG" && fail "what the log says"
+	mount_down
+}
 # A guest is emulated: all of it takes half an hour there, and is for those who ask for it.
 brief() {
 	part "the first mount" first_mount
 	part "drop, path 0" one_cut drop 0
 	part "kill, path 1" one_cut kill 1
 	part "the last path" last
+	part "expired" expired
 }
 [[ $NFSRDMA_KERNEL == ganesha ]] && all="cuts share change storms" || all=brief
 for piece in ${NFSRDMA_PARTS:-$all}; do "$piece"; done
