@@ -1068,7 +1068,7 @@ Test(nfs4_delegs, delegreturn)
 {
 	static const struct { unsigned at; uint32_t status; int rc; bool answered; } t[] = {
 		{ 2, 0, 0, true }, { 2, NFS4ERR_BAD_STATEID, 0, true }, { 2, NFS4ERR_STALE_STATEID, 0, true },
-		{ 2, NFS4ERR_DELAY, NFS_LATER, false }, { 1, NFS4ERR_STALE, -ESTALE, true },
+		{ 2, NFS4ERR_DELAY, NFS_LATER, false }, { 1, NFS4ERR_MOVED, -EREMOTE, false },
 		{ 2, NFS4ERR_SERVERFAULT, 0, false }, { 1, NFS4ERR_IO, -EIO, false },
 		{ 0, NFS4ERR_BADSESSION, NFS_RECOVER, false }, { 0, NFS4ERR_DELAY, NFS_DELAYED, false },
 	};
@@ -1207,7 +1207,7 @@ Test(nfs4_delegs, delegreturn_of_what_is_unknown_with_a_time)
 {
 	static const struct { unsigned at; uint32_t status; int rc; bool answered; } t[] = {
 		{ 3, NFS4ERR_BAD_STATEID, 0, true }, { 3, NFS4ERR_DELAY, NFS_LATER, false },
-		{ 1, NFS4ERR_STALE, -ESTALE, true },
+		{ 1, NFS4ERR_STALE, NFS_NEXT, false },
 	};
 
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
@@ -1251,35 +1251,53 @@ Test(nfs4_delegs, delegreturn_with_a_garbled_reply)
 	cr_assert_eq(n4.delegs.count, 1);
 }
 
-/* The server keeps the stateid until it is freed. */
+/* The server keeps the stateid until it is freed, or may do so: DELEGRETURN has failed at its operation `at`. */
+static void frees(unsigned at, uint32_t status, uint32_t freed, bool answered)
+{
+	struct nfs_call c = returning();
+
+	m_res();
+	m_op(OP_DELEGRETURN);
+	m_fail_at(at, status);
+	cr_assert_eq(play_reply(&c, def4(c.op)), NFS_NEXT, "%u", status);
+	m_seq_args(2, true);
+	M(45, 0, DELEG_WORDS);
+	m_minor();
+	play_args(&c, def4(c.op));
+	m_seq_res();
+	m_op(45);
+	m_fail_at(1, NFS4ERR_DELAY);
+	cr_assert_eq(play_reply(&c, def4(c.op)), NFS_LATER);
+	m_seq_res();
+	m_op(45);
+	if (freed)
+		m_fail_at(1, freed);
+	cr_assert_eq(play_reply(&c, def4(c.op)), 0);
+	cr_assert_eq(is_answered(&c), answered, "%u", freed);
+	nfs4_release(target4(), &c);
+	nfs4_delegs_return_ends(&c);
+	cr_assert_eq(n4.delegs.count, !answered);
+	forget_delegations4(&n4.delegs);
+}
+
 Test(nfs4_delegs, delegreturn_of_what_is_revoked)
 {
-	static const uint32_t status[] = {
-		NFS4ERR_DELEG_REVOKED, NFS4ERR_ADMIN_REVOKED, NFS4ERR_EXPIRED,
-	};
+	frees(2, NFS4ERR_DELEG_REVOKED, 0, true);
+	frees(2, NFS4ERR_ADMIN_REVOKED, 0, true);
+	frees(2, NFS4ERR_EXPIRED, 0, true);
+}
+
+/* The file is gone, so the server has not looked at the stateid. */
+Test(nfs4_delegs, delegreturn_of_a_file_that_is_gone)
+{
+	static const uint32_t status[] = { NFS4ERR_STALE, NFS4ERR_BADHANDLE, NFS4ERR_FHEXPIRED };
 
 	for (unsigned i = 0; i < sizeof(status) / sizeof(status[0]); i++) {
-		struct nfs_call c = returning();
-
-		m_res();
-		m_op(OP_DELEGRETURN);
-		m_fail_at(2, status[i]);
-		cr_assert_eq(play_reply(&c, def4(c.op)), NFS_NEXT);
-		m_seq_args(2, true);
-		M(45, 0, DELEG_WORDS);
-		m_minor();
-		play_args(&c, def4(c.op));
-		m_seq_res();
-		m_op(45);
-		m_fail_at(1, NFS4ERR_DELAY);
-		cr_assert_eq(play_reply(&c, def4(c.op)), NFS_LATER);
-		m_seq_res();
-		m_op(45);
-		cr_assert_eq(play_reply(&c, def4(c.op)), 0);
-		cr_assert(is_answered(&c));
-		nfs4_release(target4(), &c);
-		nfs4_delegs_return_ends(&c);
-		cr_assert_eq(n4.delegs.count, 0);
+		for (unsigned at = 1; at <= 2; at++) {
+			frees(at, status[i], 0, true);
+			frees(at, status[i], NFS4ERR_BAD_STATEID, true);
+			frees(at, status[i], NFS4ERR_LOCKS_HELD, false);
+		}
 	}
 }
 

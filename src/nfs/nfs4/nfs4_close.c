@@ -40,11 +40,12 @@ static bool is_closed(nfsstat4 status)
 
 static int decode_close(struct nfs_call *c, XDR *x)
 {
+	nfsstat4 status;
 	CLOSE4res r;
 	int rc;
 
 	if (c->eng.step == STEP_FREE)
-		return nfs4_get_free(c, x);
+		return nfs4_get_free(c, x, &status);
 	rc = nfs4_check(c, x);
 	if (!rc && is_nameless(c))
 		rc = nfs4_get_status(c, x, OP_LOOKUP);

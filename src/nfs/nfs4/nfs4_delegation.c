@@ -142,7 +142,11 @@ int nfs4_delegation_decode(struct nfs_call *c, XDR *x)
  *
  * A server that refuses the time executes no DELEGRETURN, which is then sent without.
  *
- * STEP_FREE: as CLOSE's.
+ * STEP_FREE: the server has revoked the delegation, and keeps it until it is freed; or it may have. It does not
+ * know the file (any more), and has not looked at the stateid. SEQUENCE would have a flag for as long as the
+ * mount lasts, and nothing would be believed under any other delegation. FREE_STATEID needs no file. One that is
+ * not revoked is refused with LOCKS_HELD (RFC 8881, section 18.38.3), and is returned later: its file system may
+ * be exported again, or the server revokes it with that.
  */
 enum { STEP_DELEGRETURN, STEP_FREE };
 
@@ -207,22 +211,39 @@ static int get_times_and_return(struct nfs_call *c, XDR *x, nfsstat4 *status)
 	return rc ? rc : get_return_op(x, status);
 }
 
+/* PUTFH or DELEGRETURN says so. */
+static bool has_no_file(int rc, nfsstat4 status)
+{
+	return rc == -ESTALE || status == NFS4ERR_STALE || status == NFS4ERR_BADHANDLE || status == NFS4ERR_FHEXPIRED;
+}
+
+static int decode_delegation_free(struct nfs_call *c, XDR *x)
+{
+	nfsstat4 status = NFS4_OK;
+	int rc = nfs4_get_free(c, x, &status);
+
+	delegation_of(c)->answered = !rc && status != NFS4ERR_LOCKS_HELD;
+	return rc;
+}
+
 static int decode_delegreturn(struct nfs_call *c, XDR *x)
 {
 	nfsstat4 status = NFS4_OK;
-	int rc = c->eng.step == STEP_FREE ? nfs4_get_free(c, x) :
-		 nfs4_call(c)->times ? get_times_and_return(c, x, &status) : get_return(c, x, &status);
+	int rc;
 
+	if (c->eng.step == STEP_FREE)
+		return decode_delegation_free(c, x);
+	rc = nfs4_call(c)->times ? get_times_and_return(c, x, &status) : get_return(c, x, &status);
 	if (rc > 0)
 		return rc;
 	if (nfs4_is_unknown(status))
 		delegation_of(c)->refused = status;
-	if (nfs4_is_revoked(status)) {
+	if (nfs4_is_revoked(status) || has_no_file(rc, status)) {
 		c->eng.step = STEP_FREE;
 		return NFS_NEXT;
 	}
 	/* Or it stays, and is returned once more. */
-	delegation_of(c)->answered = rc == -ESTALE || (!rc && (!status || nfs4_is_unknown(status)));
+	delegation_of(c)->answered = !rc && (!status || nfs4_is_unknown(status));
 	return rc;
 }
 

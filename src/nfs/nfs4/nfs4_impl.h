@@ -457,9 +457,10 @@ int nfs4_test_delegs(struct nfs_server *s);
 void nfs4_revoked_deleg(struct nfs_server *s, uint64_t number, nfsstat4 found);
 /* Control thread, in recovery: 0; NFS_LATER; or -errno. */
 int nfs4_free_stateid(struct nfs_server *s, const stateid4 *stateid);
-/* FREE_STATEID as a COMPOUND, and its decode(). */
+/* FREE_STATEID as a COMPOUND, and its decode(). What the server says does not matter to most: what was freed
+ * before, or cannot be freed, leaves nothing to do. */
 bool_t nfs4_put_free(struct nfs_call *c, XDR *x, const stateid4 *stateid);
-int nfs4_get_free(struct nfs_call *c, XDR *x);
+int nfs4_get_free(struct nfs_call *c, XDR *x, nfsstat4 *status);
 extern const struct nfs_opdef nfs4_op_test_stateid, nfs4_op_free_stateid;
 
 /* ---- the rest ---- */

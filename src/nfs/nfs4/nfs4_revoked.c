@@ -86,8 +86,7 @@ bool_t nfs4_put_free(struct nfs_call *c, XDR *x, const stateid4 *stateid)
 	       xdr_FREE_STATEID4args(x, &a);
 }
 
-/* If it was freed before, or cannot be freed, there is nothing more to do. */
-int nfs4_get_free(struct nfs_call *c, XDR *x)
+int nfs4_get_free(struct nfs_call *c, XDR *x, nfsstat4 *status)
 {
 	FREE_STATEID4res r;
 	int rc = nfs4_check_seq(c, x);
@@ -96,6 +95,7 @@ int nfs4_get_free(struct nfs_call *c, XDR *x)
 		return rc;
 	if (nfs4_get_op(x, OP_FREE_STATEID) || !xdr_FREE_STATEID4res(x, &r))
 		return -EBADMSG;
+	*status = r.fsr_status;
 	return r.fsr_status == NFS4ERR_DELAY ? NFS_LATER : 0;
 }
 
@@ -109,7 +109,8 @@ static bool_t encode_free(struct nfs_call *c, XDR *x)
 static int decode_free(struct nfs_call *c, XDR *x)
 {
 	struct nfs4_ctl *k = c->args.version;
-	int rc = nfs4_get_free(c, x);
+	nfsstat4 status;
+	int rc = nfs4_get_free(c, x, &status);
 
 	if (rc != NFS_LATER)
 		return rc;
