@@ -1509,11 +1509,13 @@ Test(nfs4, reopen)
 	static const struct { uint32_t status; bool reclaim; int rc; } t[] = {
 		{ 0, true, 0 }, { 0, false, 0 }, { 10008, true, NFS_LATER },
 		{ 10008, false, -EBUSY },                               /* DELAY: others first */
-		{ 10013, false, -EBUSY }, { 10013, true, -EIO },        /* GRACE */
+		{ 10013, false, -EBUSY }, { 10013, true, NFS_LATER },   /* GRACE */
 		{ 10033, true, -EIO },                                  /* NO_GRACE */
 		{ 13, false, -EACCES }, { 70, true, -ESTALE }, { 10015, false, -EBUSY },
 	};
 
+	atomic_store(&n4.lease_s, 90);
+	n4.reclaim_ns = mono_ns();
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		struct nfs4_ctl k = { .c = call4(NFS4_OP_REOPEN), .reclaim = t[i].reclaim };
 

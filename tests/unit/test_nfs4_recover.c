@@ -45,6 +45,45 @@ Test(nfs4_recover, lease_ended)
 	expect_open(1, false);
 }
 
+static void is_ready(void)
+{
+	server.reclaim[0] = 0;
+}
+
+/* In its grace period, and not ready for what that is for. */
+Test(nfs4_recover, a_reclaim_that_is_told_grace)
+{
+	fake_times.later_ms = 1;
+	server4_mount();
+	have_open(0);
+	have_open(1);
+	server.reclaim[0] = NFS4ERR_GRACE;
+	server.executed = is_ready;
+	server.stale = true;
+	atomic_store(&client4()->need_session, true);
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
+	cr_assert_str_eq(server.log, "SXSPPPC");
+	expect_open(0, false);
+	expect_open(1, false);
+}
+
+/* ... for longer than a lease period: no open is lost by that, nor does the mount stand still for ever. */
+Test(nfs4_recover, reclaims_that_are_always_told_grace)
+{
+	fake_times.later_ms = 1;
+	server4_mount();
+	atomic_store(&client4()->lease_s, 0);
+	have_open(0);
+	have_open(1);
+	server.reclaim[0] = server.reclaim[1] = NFS4ERR_GRACE;
+	server.stale = true;
+	atomic_store(&client4()->need_session, true);
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
+	cr_assert_str_eq(server.log, "SXSPPCFF");
+	expect_open(0, false);
+	expect_open(1, false);
+}
+
 /* Another server, which has a grace period of its own: nothing is reclaimed there. From then on it is this
  * mount's server, and what is open there is reclaimed when it restarts. */
 Test(nfs4_recover, another_scope)

@@ -135,6 +135,7 @@ struct nfs4_client {
 	uint64_t tested_ns;             /* control thread: when the opens were last tested */
 	bool moved;                     /* control thread: the log mentions LEASE_MOVED */
 	enum nfs4_opens_state opens_are;        /* control thread */
+	uint64_t reclaim_ns;            /* control thread: when it began to reclaim opens; calls of it read this */
 	unsigned delayed;               /* control thread: opens that the server delays */
 	_Atomic uint64_t next_owner;    /* one open-owner for each open */
 	_Atomic bool no_verify;         /* the server cannot compare handles */

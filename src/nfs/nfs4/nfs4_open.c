@@ -5,6 +5,8 @@
 #include "nfs/common.h"
 #include "nfs/nfs4/nfs4_compound.h"
 
+#define NS_PER_S UINT64_C(1000000000)
+
 enum { STEP_OPEN, STEP_SETATTR, STEP_GETATTR, STEP_ACCESS };
 
 /* ---- OPEN ---- */
@@ -359,11 +361,17 @@ static bool_t encode_reopen(struct nfs_call *c, XDR *x)
 	return nfs4_begin(c, x, 3, true, &c->open->file->fh) && put_open(x, &a);
 }
 
-/* Others have their turn meanwhile, but not before all opens are reclaimed. */
-static int nfs4_open_later(struct nfs4_ctl *k, nfsstat4 status)
+/* Others have their turn meanwhile, but not before all opens are reclaimed. GRACE is for what does not reclaim
+ * (RFC 8881, section 15.1.9.2), so a server that says it to a reclaim is not ready for that: it is asked again. But
+ * one that always does, before RECLAIM_COMPLETE, must not stop the mount for ever. */
+static int nfs4_open_later(struct nfs_call *c, nfsstat4 status)
 {
+	const struct nfs4_client *n = nfs4_of(c);
+	struct nfs4_ctl *k = c->args.version;
+	bool too_long = mono_ns() - n->reclaim_ns >= atomic_load(&n->lease_s) * NS_PER_S;
+
 	k->status = status;
-	return k->reclaim ? NFS_LATER : -EBUSY;
+	return k->reclaim && !(status == NFS4ERR_GRACE && too_long) ? NFS_LATER : -EBUSY;
 }
 
 static int decode_reopen(struct nfs_call *c, XDR *x)
@@ -376,12 +384,12 @@ static int decode_reopen(struct nfs_call *c, XDR *x)
 		return nfs4_delegation_decode(c, x);
 	rc = nfs4_check(c, x);
 	if (rc)
-		return rc == NFS_LATER ? nfs4_open_later(k, NFS4ERR_DELAY) : rc;
+		return rc == NFS_LATER ? nfs4_open_later(c, NFS4ERR_DELAY) : rc;
 	if (nfs4_get_op(x, OP_OPEN) || !xdr_OPEN4res(x, &r))
 		return -EBADMSG;
 	k->status = r.status;
-	if (r.status == NFS4ERR_DELAY || (r.status == NFS4ERR_GRACE && !k->reclaim))
-		return nfs4_open_later(k, r.status);
+	if (nfs4_is_later(r.status))
+		return nfs4_open_later(c, r.status);
 	if (r.status)
 		return nfs4_errno(r.status);
 	c->open->stateid = r.OPEN4res_u.resok4.stateid;

@@ -82,9 +82,10 @@
 /* How often an OPEN is sent that gets no answer. */
 #define TRIES  5u
 
+/* GRACE: it has said so for a lease period (nfs4_open.c). */
 static bool no_reclaim(nfsstat4 status)
 {
-	return status == NFS4ERR_NO_GRACE || status == NFS4ERR_RECLAIM_BAD ||
+	return status == NFS4ERR_GRACE || status == NFS4ERR_NO_GRACE || status == NFS4ERR_RECLAIM_BAD ||
 	       status == NFS4ERR_RECLAIM_CONFLICT;
 }
 
@@ -360,6 +361,7 @@ static int begin_again(struct nfs_server *s)
 		return 0;
 	}
 	nfs4_regain_begins(&n->delegs);
+	n->reclaim_ns = mono_ns();
 	rc = reopen_all(s, true);
 	if (rc)
 		return rc;
