@@ -69,7 +69,7 @@ static int decode_close(struct nfs_call *c, XDR *x)
 /* The server does not know what is lost, or was not opened again: that CLOSE fails. */
 static bool nfs4_close_rides(const struct nfs_call *c)
 {
-	return c->open->file && c->open->access && !atomic_load(&c->open->lost) && nfs4_open_close(c->open);
+	return c->open->file && !atomic_load(&c->open->lost) && nfs4_open_close(c->open) && c->open->access;
 }
 
 bool_t nfs4_put_rider(struct nfs_call *c, XDR *x)

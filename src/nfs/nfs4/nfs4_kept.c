@@ -82,7 +82,7 @@ void nfs4_kept_drop_locked(struct nfs4_delegs *t, struct nfs4_delegation *d)
 
 static bool kept_is_good(const struct nfs_open *o)
 {
-	return o->access && !atomic_load(&o->reopen) && !atomic_load(&o->lost);
+	return !atomic_load(&o->reopen) && !atomic_load(&o->lost) && o->access;
 }
 
 static bool kept_was_locked(const struct nfs_open *o)
