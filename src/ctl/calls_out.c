@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The last calls that lanes have kept (nfs/kept.h), as JSON. */
+/* The last calls that lanes have kept, and what runs (nfs/kept.h), as JSON. */
 #include <stdlib.h>
 #include <time.h>
 #include "ctl/impl.h"
 
 /* What a reply has room for, with more than any of them needs. */
 #define CALLS_MOST 2048u
+#define RUNNING_MOST 512u
 
 uint64_t ctl_wall_ns(void)
 {
@@ -15,19 +16,56 @@ uint64_t ctl_wall_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-static struct json_object *calls_row(const struct nfs_client *cl, const struct nfs_kept_call *k, uint64_t age_ns)
+static void add_code(struct json_object *o, const char *name, uint32_t value)
+{
+	char text[12];
+
+	snprintf(text, sizeof(text), "%08x", value);
+	ctl_add_text(o, name, text);
+}
+
+static struct json_object *running_row(const struct nfs_running_call *r)
 {
 	struct json_object *o = json_object_new_object();
-	char xid[12], fh[12];
 
 	if (!o)
 		return NULL;
-	snprintf(xid, sizeof(xid), "%08x", k->xid);
-	snprintf(fh, sizeof(fh), "%08x", k->fh);
+	ctl_add_number(o, "time_ns", ctl_wall_ns() - r->all_ns);
+	ctl_add_text(o, "name", r->name);
+	add_code(o, "xid", r->xid);
+	add_code(o, "handle", r->fh);
+	ctl_add_number(o, "lane", r->lane);
+	ctl_add_number(o, "path", r->path);
+	ctl_add_number(o, "sends", r->sends);
+	ctl_add_number(o, "timeouts", r->timeouts);
+	ctl_add_number(o, "queue_ns", r->all_ns - r->rtt_ns);
+	ctl_add_number(o, "rtt_ns", r->rtt_ns);
+	ctl_add_number(o, "all_ns", r->all_ns);
+	return o;
+}
+
+static struct json_object *running_rows(struct nfs_client *cl)
+{
+	struct nfs_running_call *r = calloc(RUNNING_MOST, sizeof(*r));
+	struct json_object *rows = json_object_new_array();
+	unsigned n = r && rows ? nfs_kept_running(cl, r, RUNNING_MOST) : 0;
+
+	for (unsigned i = 0; i < n; i++)
+		json_object_array_add(rows, running_row(&r[i]));
+	free(r);
+	return rows;
+}
+
+static struct json_object *calls_row(const struct nfs_client *cl, const struct nfs_kept_call *k, uint64_t age_ns)
+{
+	struct json_object *o = json_object_new_object();
+
+	if (!o)
+		return NULL;
 	ctl_add_number(o, "time_ns", ctl_wall_ns() - age_ns);
 	ctl_add_text(o, "name", nfs_kept_name(cl, k));
-	ctl_add_text(o, "xid", xid);
-	ctl_add_text(o, "handle", fh);
+	add_code(o, "xid", k->xid);
+	add_code(o, "handle", k->fh);
 	ctl_add_number(o, "lane", k->lane);
 	ctl_add_number(o, "path", k->path);
 	ctl_add_number(o, "sends", k->sends);
@@ -60,6 +98,7 @@ void ctl_command_calls(struct ctl_client *c, const struct ctl_request *q)
 	if (o && kept) {
 		ctl_add_number(o, "slower_us", nfs_kept_from_ns(cl) / 1000u);
 		json_object_object_add(o, "kept", kept);
+		json_object_object_add(o, "running", running_rows(cl));
 	} else {
 		json_object_put(kept);
 	}

@@ -80,7 +80,8 @@ static void print_policy(struct json_object *reply, const struct ctl_peer *p)
 
 static void print_calls(struct json_object *reply, const struct ctl_peer *p)
 {
-	ctl_print_kept_table(stdout, ctl_member_of(reply, "kept", json_type_array));
+	ctl_print_call_table(stdout, ctl_member_of(reply, "kept", json_type_array),
+			     ctl_member_of(reply, "running", json_type_array));
 }
 
 static void print_info(struct json_object *reply, const struct ctl_peer *p)
@@ -152,7 +153,7 @@ static const struct verb {
 	{ "mountstats", NULL, false, BIT(JSON), "", "the same in the form of /proc/self/mountstats",
 	  run_ask, print_mountstats, "ops" },
 	{ "calls", NULL, false, BIT(SLOWER) | BIT(JSON), " [--slower MILLISECONDS]",
-	  "show the last calls that were slow or failed; --slower: keep what takes so long\n"
+	  "show calls under way, and the last that were slow or failed; --slower: keep what takes so long\n"
 	  "                from now on; 0: all",
 	  run_ask, print_calls, NULL },
 	{ "log", NULL, false, BIT(JSON), " [op=OPERATION] [pid=N] [uid=N] [name=PATTERN] [slower=MILLISECONDS]",

@@ -323,7 +323,7 @@ void ctl_print_op_tables(FILE *f, struct json_object *reply)
 	json_object_put(some);
 }
 
-void ctl_print_kept_table(FILE *f, struct json_object *kept)
+void ctl_print_call_table(FILE *f, struct json_object *kept, struct json_object *running)
 {
 	static const struct ctl_column columns[] = {
 		{ "TIME", CTL_WORD, "time", NULL },
@@ -341,6 +341,14 @@ void ctl_print_kept_table(FILE *f, struct json_object *kept)
 		{ "RESULT", CTL_WORD, "result", NULL },
 	};
 
+	for (size_t i = 0; kept && running && i < json_object_array_length(running); i++) {
+		struct json_object *o = json_object_array_get_idx(running, i);
+
+		if (!json_object_is_type(o, json_type_object))
+			continue;
+		ctl_add_text(o, "result", "under way");
+		json_object_array_add(kept, json_object_get(o));
+	}
 	for (size_t i = 0; kept && i < json_object_array_length(kept); i++) {
 		struct json_object *o = json_object_array_get_idx(kept, i);
 		char text[CTL_CLOCK_MAX];

@@ -58,7 +58,7 @@ void ctl_print_table(FILE *f, const struct ctl_column *columns, size_t n, struct
 void ctl_print_path_table(FILE *f, struct json_object *paths);
 /* Of a reply's "ops" and "calls". It gets a member "average_ns" in each row. */
 void ctl_print_op_tables(FILE *f, struct json_object *reply);
-/* Of a reply's "kept". Its objects get a member "time". */
-void ctl_print_kept_table(FILE *f, struct json_object *kept);
+/* Of a reply's "kept" and "running", which may be NULL. Objects get members "time" and "result", and kept gets all. */
+void ctl_print_call_table(FILE *f, struct json_object *kept, struct json_object *running);
 /* Of a reply's "programs". */
 void ctl_print_program_table(FILE *f, struct json_object *programs);

@@ -6,6 +6,7 @@
 
 #define SAY_NS   60000000000ull
 #define SAY_MOST 16u
+#define SAY_RUNNING 4u
 
 /* The number that the traces of Linux's NFS have for a handle. */
 static uint32_t kept_crc(const struct nfs_fh *fh)
@@ -103,6 +104,53 @@ unsigned nfs_kept_calls(const struct nfs_client *cl, struct nfs_kept_call *out, 
 	return n - skip;
 }
 
+/* The lane's list has them in the order of their beginning. */
+unsigned nfs_kept_running_of(const struct nfs_lane *l, uint64_t now_ns, struct nfs_running_call *out, unsigned most)
+{
+	unsigned n = 0;
+
+	list_for_each_entry(struct nfs_call, c, &l->running, eng.run_node) {
+		const struct nfs_opdef *def = nfs_opdef_of(c);
+		const struct rr_call *rr = &c->eng.rr;
+
+		if (n == most)
+			break;
+		out[n++] = (struct nfs_running_call){
+			.name = def ? def->name : "?",
+			.all_ns = now_ns - c->eng.start_ns,
+			.rtt_ns = rr->sends ? now_ns - rr->posted_ns : 0,
+			.xid = rr->sends ? rr->xid : 0,
+			.fh = c->args.fh ? kept_crc(c->args.fh) : 0,
+			.sends = rr->sends, .timeouts = rr->timeouts, .path = rr->path, .lane = l->index,
+		};
+	}
+	return n;
+}
+
+/* Each lane writes to a part of `out` of its own. */
+struct kept_look {
+	struct nfs_running_call *out;
+	unsigned each, n[NFS_LANES_MAX];
+};
+
+static void kept_look(struct nfs_lane *l, void *arg)
+{
+	struct kept_look *look = arg;
+
+	look->n[l->index] = nfs_kept_running_of(l, loop_now(l->loop), look->out + l->index * look->each, look->each);
+}
+
+unsigned nfs_kept_running(struct nfs_client *cl, struct nfs_running_call *out, unsigned most)
+{
+	struct kept_look look = { .out = out, .each = most / cl->nlanes };
+	unsigned n = 0;
+
+	nfs_each_lane(cl, kept_look, &look);
+	for (unsigned i = 0; i < cl->nlanes; n += look.n[i++])
+		memmove(out + n, out + i * look.each, look.n[i] * sizeof(*out));
+	return n;
+}
+
 void nfs_kept_change(struct nfs_client *cl, uint64_t from_ns)
 {
 	for (unsigned i = 0; i < cl->nlanes; i++)
@@ -150,15 +198,26 @@ static void kept_log(const struct nfs_lane *l, const struct nfs_kept_call *k, ui
 		 (uintmax_t)(k->all_ns / 1000), nfs_kept_result(k->result));
 }
 
+static void kept_log_running(const struct nfs_running_call *r)
+{
+	log_warn("lane %u: %s (%08x), handle %08x, path %u, runs for %ju ms, was sent %u times, last %ju ms ago", r->lane, r->name,
+		 r->xid, r->fh, r->path, (uintmax_t)(r->all_ns / 1000000), r->sends, (uintmax_t)(r->rtt_ns / 1000000));
+}
+
 void nfs_kept_say(struct nfs_lane *l, uint64_t now_ns)
 {
 	struct nfs_kept *k = &l->kept;
 	uint64_t first = k->n > SAY_MOST ? k->n - SAY_MOST : 0;
+	struct nfs_running_call running[SAY_RUNNING];
 	struct nfs_kept_call call;
+	unsigned n;
 
 	if (k->said_ns && now_ns - k->said_ns < SAY_NS)
 		return;
 	k->said_ns = now_ns;
+	n = nfs_kept_running_of(l, now_ns, running, SAY_RUNNING);
+	for (unsigned i = 0; i < n; i++)
+		kept_log_running(&running[i]);
 	log_warn("lane %u: a call to %s had no answer in time; calls before it that were slow or failed: %s", l->index,
 		 l->client->cfg.server, k->n ? "" : "none");
 	for (uint64_t i = first; i < k->n; i++)

@@ -5,8 +5,9 @@
  * bound 0.
  *
  * The lane's thread writes, any thread reads and waits for nobody: a record that is written meanwhile is left
- * out. A call is here when it is over, so one that waits for a dead server is not; a lane whose calls time out
- * writes the newest records to the log, once a minute at most.
+ * out. A call is here when it is over. What waits for a dead server is found among the operations that run, for
+ * which lanes are asked. A lane whose calls time out writes those of its own that have run for longest, and the newest
+ * records, to the log, once a minute at most.
  */
 #pragma once
 
@@ -48,11 +49,25 @@ struct nfs_kept {
 	} place[NFS_KEPT];
 };
 
+/* An operation that runs, and may be waiting for something else than the server. */
+struct nfs_running_call {
+	const char *name;               /* of its step; constant */
+	uint64_t all_ns;                /* since the operation began... */
+	uint64_t rtt_ns;                /* ...and since this step was last sent; 0: it was not */
+	uint32_t xid, fh;               /* as above */
+	unsigned sends, timeouts, path, lane;
+};
+
 /* Lane: the call is over with this result. */
 void nfs_kept_add(struct nfs_call *c, int result, uint64_t now_ns);
 /* Any thread: at most `most` of the calls that all lanes have, the newest ones, in the order of their end.
  * Returns how many. */
 unsigned nfs_kept_calls(const struct nfs_client *cl, struct nfs_kept_call *out, unsigned most);
+/* Any thread but a lane's: at most `most` of the operations that run, of each lane those that have run for longest.
+ * Returns how many. Waits for all lanes. */
+unsigned nfs_kept_running(struct nfs_client *cl, struct nfs_running_call *out, unsigned most);
+/* The same of one lane, on its thread. */
+unsigned nfs_kept_running_of(const struct nfs_lane *l, uint64_t now_ns, struct nfs_running_call *out, unsigned most);
 /* Any thread: calls that end from now on are kept if they took so long. And how long that is. */
 void nfs_kept_change(struct nfs_client *cl, uint64_t from_ns);
 uint64_t nfs_kept_from_ns(const struct nfs_client *cl);

@@ -44,6 +44,15 @@ vm-root kill -STOP "$GATEWAY"
 stat "$WORK/none.2" >/dev/null 2>&1 & asks=$!
 said() { grep -q 'lane 0: a call to .* had no answer in time' "$LOG"; }
 until_true "the log says so" said
+# what waits for it
+ctl "$MNT" calls --json >"$TMPDIR/calls" || fail "calls, of a silent server"
+python3 -c 'import json, sys
+r = json.load(open(sys.argv[1]))["running"]
+assert any(k["all_ns"] > 1.9e9 and k["sends"] and k["rtt_ns"] and k["name"] and k["handle"] != "00000000" for k in r), r' "$TMPDIR/calls" ||
+	fail "what is under way: $(<"$TMPDIR/calls")"
+ctl "$MNT" calls >"$TMPDIR/table" || fail "the table, of a silent server"
+tail -n 1 "$TMPDIR/table" | grep -qE '^[0-9:.]{15} +0 [0-9a-f]{8} .* under way$' || fail "the table: $(<"$TMPDIR/table")"
+grep -qE 'lane 0: .*, runs for [0-9]+ ms, was sent [0-9]+ times' "$LOG" || fail "the log: $(tail -5 "$LOG")"
 vm-root kill -CONT "$GATEWAY"
 wait "$asks" && fail "it is there"
 grep -qE 'lane 0: [0-9]+ ms ago: (RMDIR|REMOVE).*: Directory not empty' "$LOG" || fail "the log: $(tail -5 "$LOG")"
