@@ -153,8 +153,8 @@ static const struct verb {
 	{ "mountstats", NULL, false, BIT(JSON), "", "the same in the form of /proc/self/mountstats",
 	  run_ask, print_mountstats, "ops" },
 	{ "calls", NULL, false, BIT(SLOWER) | BIT(JSON), " [--slower MILLISECONDS]",
-	  "show calls under way, and the last that were slow or failed; --slower: keep what takes so long\n"
-	  "                from now on; 0: all",
+	  "show calls under way, and the last that were slow or failed;\n"
+	  "                --slower: keep what takes so long from now on; 0: all",
 	  run_ask, print_calls, NULL },
 	{ "log", NULL, false, BIT(JSON), " [op=OPERATION] [pid=N] [uid=N] [name=PATTERN] [slower=MILLISECONDS]",
 	  "show each request of the kernel when it ends", run_log, NULL, NULL },
