@@ -2,8 +2,8 @@
 /*
  * Each message is put together in a buffer on the stack and leaves with one write() or one call of
  * the sink. So no lock is needed, and lines of two threads never mix. Texts may quote
- * file names and what a server sent. Control characters in them are replaced, so that
- * nobody else can begin a line or control a terminal.
+ * file names and what a server sent. What is not printable in them is shown as C has it (base/text.h), so
+ * that nobody else can begin a line or control a terminal, and a journal takes the message for a text.
  */
 #include "base/log.h"
 
@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/text.h"
 
 /* At most so much of the program's name is printed. */
 #define LOG_NAME_MAX 64
@@ -50,31 +52,49 @@ void log_to(void (*sink)(enum log_level level, const char *text))
 	atomic_store(&log_sink, sink);
 }
 
-/* Makes `text` (of cap bytes) printable from `from` on, and ends it with \n\0. */
-static size_t finish_line(char *text, size_t cap, size_t from, size_t len)
+/* What is shown of the first character. A tabulator does no harm. */
+static size_t log_show(const char **text, char out[TEXT_SHOWN])
 {
-	/* Keep room for the two characters that end it. */
-	if (len > cap - 2) {
-		len = cap - 2;
-		memcpy(text + len - 3, "...", 3);
-	}
-	while (len > from && text[len - 1] == '\n')
-		len--;
-	for (size_t i = from; i < len; i++) {
-		unsigned char c = (unsigned char)text[i];
+	if (**text != '\t')
+		return text_show(text, out);
+	out[0] = *(*text)++;
+	return 1;
+}
 
-		if ((c < 0x20 && c != '\t') || c == 0x7f)
-			text[i] = '?';
+/* Puts `text` into the line from `at` on, as far as there is room, and ends it with \n\0. */
+static size_t log_put(char line[LOG_LINE_MAX], size_t at, const char *text)
+{
+	static const char dots[] = "...";
+	/* Room for the two characters that end it. */
+	const size_t end = LOG_LINE_MAX - 2, ndots = sizeof(dots) - 1;
+	size_t len = strlen(text), cut = at;
+	const char *behind;
+
+	while (len > 0 && text[len - 1] == '\n')
+		len--;
+	for (behind = text + len; text < behind; ) {
+		char shown[TEXT_SHOWN];
+		size_t n = log_show(&text, shown);
+
+		if (at + n > end) {
+			memcpy(line + cut, dots, ndots);
+			at = cut + ndots;
+			break;
+		}
+		memcpy(line + at, shown, n);
+		at += n;
+		if (at + ndots <= end)
+			cut = at;
 	}
-	text[len++] = '\n';
-	text[len] = '\0';
-	return len;
+	line[at++] = '\n';
+	line[at] = '\0';
+	return at;
 }
 
 void log_msg(enum log_level level, const char *fmt, ...)
 {
 	void (*sink)(enum log_level level, const char *text) = atomic_load(&log_sink);
-	char line[LOG_LINE_MAX];
+	char line[LOG_LINE_MAX], text[LOG_LINE_MAX];
 	int saved = errno, name, from, n;
 	size_t len;
 	va_list ap;
@@ -84,12 +104,12 @@ void log_msg(enum log_level level, const char *fmt, ...)
 	name = snprintf(line, sizeof(line), "%.*s: ", LOG_NAME_MAX, atomic_load(&log_name));
 	from = name + snprintf(line + name, sizeof(line) - (size_t)name, "%s", words[level]);
 	va_start(ap, fmt);
-	n = vsnprintf(line + from, sizeof(line) - (size_t)from, fmt, ap);
+	/* One that is cut here is longer than a line has room for. */
+	n = vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	if (n < 0)
-		n = snprintf(line + from, sizeof(line) - (size_t)from,
-			     "(message that cannot be printed: %.64s)", fmt);
-	len = finish_line(line, sizeof(line), (size_t)from, (size_t)from + (size_t)n);
+		snprintf(text, sizeof(text), "(message that cannot be printed: %.64s)", fmt);
+	len = log_put(line, (size_t)from, text);
 
 	if (sink) {
 		line[len - 1] = '\0';

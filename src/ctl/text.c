@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/text.h"
 #include "ctl/proto.h"
 
 /* ---- members ---- */
@@ -42,53 +43,14 @@ double ctl_double_of(struct json_object *o, const char *name)
 
 /* ---- control characters ---- */
 
-/* The length of the UTF-8 character at p that a terminal may get, or 0. */
-static size_t text_printable(const unsigned char *p)
-{
-	size_t n = p[0] < 0x80 ? 1 : p[0] >= 0xc2 && p[0] < 0xe0 ? 2 : p[0] >= 0xe0 && p[0] < 0xf0 ? 3 :
-		   p[0] >= 0xf0 && p[0] < 0xf5 ? 4 : 0;
-
-	for (size_t i = 1; i < n; i++)
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-	if (n == 1 && (p[0] < 0x20 || p[0] == 0x7f))
-		return 0;
-	/* The first byte alone does not tell: a control character, longer than need be, half of a
-	 * UTF-16 pair, behind U+10FFFF. Readers of JSON refuse a whole line for the last three. */
-	switch (p[0]) {
-	case 0xc2: case 0xe0:
-		return p[1] < 0xa0 ? 0 : n;
-	case 0xed:
-		return p[1] >= 0xa0 ? 0 : n;
-	case 0xf0:
-		return p[1] < 0x90 ? 0 : n;
-	case 0xf4:
-		return p[1] >= 0x90 ? 0 : n;
-	}
-	return n;
-}
-
-size_t ctl_printable(const char *text)
-{
-	return text_printable((const unsigned char *)text);
-}
-
 char *ctl_escape(const char *text, char *out)
 {
-	size_t n, at = 0;
+	size_t at = 0;
 
-	for (; *text; text += n) {
-		n = ctl_printable(text);
-		if (n && *text != '\\') {
-			memcpy(out + at, text, n);
-			at += n;
-			continue;
-		}
-		n = 1;
-		if (*text == '\\' || *text == '\n')
-			at += (size_t)sprintf(out + at, *text == '\n' ? "\\n" : "\\\\");
-		else
-			at += (size_t)sprintf(out + at, "\\x%02x", (unsigned char)*text);
+	while (*text) {
+		if (*text == '\\')
+			out[at++] = '\\';
+		at += text_show(&text, out + at);
 	}
 	out[at] = '\0';
 	return out;
@@ -99,7 +61,7 @@ void ctl_clean(char *text)
 	size_t n;
 
 	for (; *text; text += n ? n : 1) {
-		n = text_printable((unsigned char *)text);
+		n = text_printable(text);
 		if (!n)
 			*text = '?';
 	}

@@ -13,8 +13,6 @@ uint64_t ctl_number_of(struct json_object *o, const char *name);
 double ctl_double_of(struct json_object *o, const char *name);
 struct json_object *ctl_member_of(struct json_object *o, const char *name, enum json_type type);
 
-/* The length of the UTF-8 character at `text` that a terminal may get; 0: it is none. */
-size_t ctl_printable(const char *text);
 /* What is not ASCII or UTF-8, and what would end a line, as C has it. out has room for CTL_ESCAPED(bytes of text
  * with its end). Returns out. */
 #define CTL_ESCAPED(room) (4 * (room) + 1)

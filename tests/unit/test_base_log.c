@@ -115,7 +115,7 @@ Test(base_log, sink)
 
 	log_to(take);
 	log_warn("port %d\nis odd", 7);
-	cr_assert_str_eq(taken, "warning: port 7?is odd");
+	cr_assert_str_eq(taken, "warning: port 7\\nis odd");
 	cr_assert_eq(taken_level, LOG_LVL_WARN);
 	log_err("no");
 	cr_assert_str_eq(taken, "no");
@@ -136,7 +136,7 @@ Test(base_log, one_line_and_no_control_characters)
 
 	log_err("name 'a\nb\033[2J' is odd\n");
 	captured(buf, sizeof(buf));
-	cr_assert_str_eq(buf, "nfsrdma-fuse: name 'a?b?[2J' is odd\n");
+	cr_assert_str_eq(buf, "nfsrdma-fuse: name 'a\\nb\\x1b[2J' is odd\n");
 }
 
 Test(base_log, utf8_passes)
@@ -146,6 +146,39 @@ Test(base_log, utf8_passes)
 	log_err("name 'gr\xc3\xbc\xc3\x9f' is fine");
 	captured(buf, sizeof(buf));
 	cr_assert_str_eq(buf, "nfsrdma-fuse: name 'gr\xc3\xbc\xc3\x9f' is fine\n");
+}
+
+/* A journal takes a line with one of these for no text, and a terminal obeys some. */
+Test(base_log, what_is_not_printable_is_shown)
+{
+	char buf[256];
+
+	log_err("'a\xff" "b' '\xc2\x9b" "2J' 'caf\xe9' '\x7f' '\xed\xa0\x80' '\xe2\x82'\ta\\b");
+	captured(buf, sizeof(buf));
+	cr_assert_str_eq(buf, "nfsrdma-fuse: 'a\\xffb' '\\xc2\\x9b2J' 'caf\\xe9' '\\x7f' '\\xed\\xa0\\x80' "
+			 "'\\xe2\\x82'\ta\\b\n");
+}
+
+/* Wherever the end is: no half of a character, nor of what stands for one. */
+Test(base_log, cut_between_characters)
+{
+	static const char *const units[] = { "\xe2\x82\xac", "\x01" }, *const shown[] = { "\xe2\x82\xac", "\\x01" };
+	char text[5000], buf[8000], *at;
+
+	for (size_t u = 0; u < 2; u++) {
+		for (size_t shift = 0; shift < 8; shift++) {
+			memset(text, 'x', shift);
+			for (at = text + shift; at + 4 < text + sizeof(text); )
+				at = stpcpy(at, units[u]);
+			log_err("%s", text);
+			cr_assert_lt(captured(buf, sizeof(buf)), 2048);
+			at = buf + strlen("nfsrdma-fuse: ") + shift;
+			while (strncmp(at, shown[u], strlen(shown[u])) == 0)
+				at += strlen(shown[u]);
+			cr_assert_str_eq(at, "...\n", "unit %zu, shift %zu", u, shift);
+			cr_assert_gt(at - buf, 2030);
+		}
+	}
 }
 
 Test(base_log, too_long_is_cut)
