@@ -102,6 +102,33 @@ Test(nfs_kept, bound)
 	cr_assert_eq(atomic_load(&cl.lanes[1].kept_from_ns), 5);
 }
 
+/* What runs, the longest first; one waits and was not sent. */
+Test(nfs_kept, what_runs)
+{
+	static struct nfs_target target = { .server = &cl.server };
+	struct nfs_call c[3] = { 0 };
+	struct nfs_running_call r[3];
+
+	list_init(&cl.lanes[1].running);
+	cr_assert_eq(nfs_kept_running_of(&cl.lanes[1], 5000, r, 3), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		c[i].op = NFS_OP_READ;
+		c[i].target = &target;
+		c[i].eng.start_ns = 1000 + 100 * i;
+		c[i].eng.rr.xid = 0xabc;
+		c[i].eng.rr.posted_ns = 1500;
+		c[i].eng.rr.sends = i < 2 ? 3 : 0;
+		c[i].args.fh = &fh;
+		list_add_tail(&cl.lanes[1].running, &c[i].eng.run_node);
+	}
+	cr_assert_eq(nfs_kept_running_of(&cl.lanes[1], 5000, r, 2), 2, "no more than there is room for");
+	cr_assert_eq(nfs_kept_running_of(&cl.lanes[1], 5000, r, 3), 3);
+	cr_assert(r[0].all_ns == 4000 && r[0].rtt_ns == 3500 && r[0].xid == 0xabc && r[0].sends == 3 && r[0].lane == 1);
+	cr_assert_str_eq(r[0].name, "READ");
+	cr_assert_eq(r[0].fh, 0xcbf43926);
+	cr_assert(r[2].all_ns == 3800 && !r[2].rtt_ns && !r[2].xid && !r[2].sends);
+}
+
 static _Atomic bool stop;
 
 static void *write_on(void *arg)
