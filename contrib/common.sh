@@ -28,8 +28,8 @@ readonly BENCH_PROGRAMS=(
 	nfs-cp=libnfs-utils nfsc/libnfs.h=libnfs-dev cc=gcc ganesha.nfsd=nfs-ganesha-vfs rpcbind=rpcbind
 )
 
-# To make Debian packages, and to look at them.
-readonly DEB_PACKAGES=(build-essential debhelper lintian locales)
+# To make packages, and to look at them.
+readonly DEB_PACKAGES=(build-essential debhelper lintian locales rpm)
 
 # What looks for faults in the sources.
 readonly LINT_PACKAGES=(shellcheck clang clang-tidy mandoc rpmlint)
