@@ -39,7 +39,8 @@
 #include "nfs/chosen.h"
 #include "nfs/nfs.h"
 
-#define CTL_LINE_MAX 4096u      /* with the newline */
+/* With the newline. JSON has up to six bytes for one of the longest text (CTL_OPTIONS_MAX). */
+#define CTL_LINE_MAX 1048576u
 #define CTL_CLIENTS  32u
 
 struct ctl;

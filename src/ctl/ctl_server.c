@@ -21,6 +21,7 @@
 #include "base/thread.h"
 #include "ctl/impl.h"
 
+#define LINE_ROOM 4096u         /* at first: more than most requests need */
 #define LOOK_MS 50u             /* between two looks at what a command waits for */
 #define ACCEPTS 64              /* at once, before clients get their turn */
 #define PAUSE_MS 500u           /* when there are no descriptors */
@@ -41,6 +42,7 @@ void ctl_client_free(struct ctl_client *c)
 	list_del(&c->node);
 	ctl_stream_end(c);
 	c->ctl->nclients--;
+	free(c->line);
 	free(c->reply);
 	free(c);
 }
@@ -88,14 +90,36 @@ static void on_line(struct ctl_client *c, size_t len)
 	}
 	c->wait.until_ns = mono_ns() + ctl_wait_ms * 1000000ull;
 	ctl_command(c, &q);
+	json_object_put(q.object);
+}
+
+/* false: there is no memory. */
+static bool grow_line(struct ctl_client *c)
+{
+	size_t room = c->room ? 2 * c->room : LINE_ROOM;
+	char *line;
+
+	if (c->len < c->room)
+		return true;
+	line = realloc(c->line, room);
+	if (!line)
+		return false;
+	c->line = line;
+	c->room = room;
+	return true;
 }
 
 /* True: the line is not complete. Otherwise it has been dealt with, and the client may be gone. */
 static bool read_line(struct ctl_client *c)
 {
-	ssize_t n = recv(c->watch.fd, c->line + c->len, sizeof(c->line) - c->len, MSG_DONTWAIT);
+	ssize_t n;
 	char *end;
 
+	if (!grow_line(c)) {
+		ctl_refuse(c, "out of memory");
+		return false;
+	}
+	n = recv(c->watch.fd, c->line + c->len, c->room - c->len, MSG_DONTWAIT);
 	if (n < 0) {
 		if (errno == EAGAIN || errno == EINTR)
 			return true;
@@ -106,7 +130,7 @@ static bool read_line(struct ctl_client *c)
 	c->len += (size_t)n;
 	if (end)
 		on_line(c, (size_t)(end - c->line));
-	else if (c->len == sizeof(c->line))
+	else if (c->len == CTL_LINE_MAX)
 		ctl_refuse(c, "the line is longer than %u bytes", CTL_LINE_MAX);
 	else if (n == 0)
 		ctl_refuse(c, "the line has no end: a newline is missing");

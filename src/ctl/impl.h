@@ -19,8 +19,8 @@ struct ctl_client {
 	struct loop_watch watch;        /* its socket */
 	struct loop_timer timer;        /* the end of its time; while `waiting`, the next look */
 	uid_t uid;
-	char line[CTL_LINE_MAX];
-	size_t len;
+	char *line;                     /* the request, as far as it has come; NULL: no byte of it */
+	size_t len, room;               /* bytes that have come, and that it has room for */
 	struct ctl_wait {               /* for what add-path and remove-path have begun */
 		bool waiting, adds;
 		unsigned id;

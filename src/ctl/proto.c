@@ -69,18 +69,31 @@ static bool is_plain(const char *text, size_t len)
 	return true;
 }
 
-static int take_word(const char *name, struct json_object *v, char *to, size_t room, struct errbuf *eb)
+/* Any text, which stays v's. */
+static int take_text(const char *name, struct json_object *v, const char **to, size_t room, struct errbuf *eb)
 {
-	const char *text = json_object_get_string(v);
 	size_t len = (size_t)json_object_get_string_len(v);
 
 	if (!json_object_is_type(v, json_type_string) || !len)
 		return err_set(eb, -EINVAL, "\"%s\" must be a string that is not empty", name);
 	if (len >= room)
 		return err_set(eb, -EINVAL, "\"%s\" is longer than %zu bytes", name, room - 1);
-	if (!is_plain(text, len))
+	*to = json_object_get_string(v);
+	if (strlen(*to) != len)
+		return err_set(eb, -EINVAL, "\"%s\" has a NUL in it", name);
+	return 0;
+}
+
+static int take_word(const char *name, struct json_object *v, char to[CTL_WORD_MAX], struct errbuf *eb)
+{
+	const char *text = "";
+	int rc = take_text(name, v, &text, CTL_WORD_MAX, eb);
+
+	if (rc)
+		return rc;
+	if (!is_plain(text, strlen(text)))
 		return err_set(eb, -EINVAL, "\"%s\" has characters other than printable ASCII", name);
-	memcpy(to, text, len + 1);
+	strcpy(to, text);
 	return 0;
 }
 
@@ -92,9 +105,9 @@ static int take_member(const struct member *m, struct json_object *v, struct ctl
 
 	switch (m->kind) {
 	case WORD:
-		return take_word(m->name, v, to, CTL_WORD_MAX, eb);
+		return take_word(m->name, v, to, eb);
 	case OPTIONS:
-		return take_word(m->name, v, to, CTL_OPTIONS_MAX, eb);
+		return take_text(m->name, v, (const char **)(void *)to, CTL_OPTIONS_MAX, eb);
 	case PORT:
 		if (n < 1 || n > 65535)
 			return err_set(eb, -EINVAL, "\"%s\" must be a number from 1 to 65535", m->name);
@@ -128,7 +141,7 @@ static int take_command(struct json_object *o, struct ctl_request *q, struct err
 
 	if (!json_object_object_get_ex(o, "command", &v))
 		return err_set(eb, -EINVAL, "\"command\" is missing");
-	rc = take_word("command", v, name, sizeof(name), eb);
+	rc = take_word("command", v, name, eb);
 	if (!rc && !command_named(name, &q->command))
 		return err_set(eb, -EINVAL, "there is no command \"%s\"", name);
 	return rc;
@@ -184,6 +197,9 @@ int ctl_request_parse(const char *line, size_t len, struct ctl_request *out, str
 	o = json_tokener_parse_ex(t, line, (int)len);
 	if (json_tokener_get_error(t) == json_tokener_continue)
 		rc = err_set(eb, -EINVAL, "the JSON object is not complete");
+	else if (json_tokener_get_error(t) == json_tokener_error_parse_utf8_string)
+		rc = err_set(eb, -EINVAL, "the request has bytes that are not UTF-8, at byte %zu",
+			     json_tokener_get_parse_end(t));
 	else if (json_tokener_get_error(t) != json_tokener_success)
 		rc = err_set(eb, -EINVAL, "the line is not a JSON object: %s at byte %zu",
 			     json_tokener_error_desc(json_tokener_get_error(t)),
@@ -192,7 +208,10 @@ int ctl_request_parse(const char *line, size_t len, struct ctl_request *out, str
 		rc = err_set(eb, -EINVAL, "the line is not a JSON object");
 	else
 		rc = take_object(o, out, eb);
-	json_object_put(o);
+	if (rc)
+		json_object_put(o);
+	else
+		out->object = o;
 	json_tokener_free(t);
 	return rc;
 }

@@ -15,15 +15,17 @@ enum ctl_command {
 };
 
 #define CTL_WORD_MAX 80u
-#define CTL_OPTIONS_MAX 3072u    /* a list of options */
+/* A list of options: what Linux takes as one argument of a command, as that which mounts gets it, with its NUL. */
+#define CTL_OPTIONS_MAX 131072u
 
 struct ctl_request {
+	struct json_object *object;     /* what it was read from */
 	enum ctl_command command;
 	char server[CTL_WORD_MAX];      /* "": not given, and so are the others */
 	char local[CTL_WORD_MAX];       /* an address or an interface */
 	char path[CTL_WORD_MAX];        /* a number, the server's address, or "all" */
 	char policy[CTL_WORD_MAX];
-	char options[CTL_OPTIONS_MAX];
+	const char *options;            /* in `object`; a needed one is not NULL */
 	unsigned port;                  /* 0: not given */
 	unsigned slower;                /* microseconds, if it is given */
 	bool has_slower;
@@ -39,7 +41,7 @@ void ctl_add_number(struct json_object *o, const char *name, uint64_t value);
 
 /*
  * Reads a line of `len` bytes without its newline. Members that the command does not have are
- * refused, and so is everything that is not exactly one object. 0, or -EINVAL with eb set to a
- * text for the client.
+ * refused, and so is everything that is not exactly one object. 0: out->object is the caller's, to be put when
+ * nothing needs the request any more. -EINVAL with eb set to a text for the client: nothing is to be put.
  */
 int ctl_request_parse(const char *line, size_t len, struct ctl_request *out, struct errbuf *eb);

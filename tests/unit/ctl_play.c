@@ -58,6 +58,14 @@ static void play_abort(void *arg)
 	ctl_play.aborts++;
 }
 
+static int play_remount(const char *options, void *arg, struct errbuf *eb)
+{
+	cr_assert_eq(arg, &client);
+	free(ctl_play.remounted);
+	ctl_play.remounted = strdup(options);
+	return 0;
+}
+
 static int play_log_begin(void *arg)
 {
 	cr_assert_eq(arg, &client);
@@ -87,7 +95,7 @@ static uint64_t play_log_lost(void *arg)
 
 const struct ctl_config ctl_play_config = {
 	.client = &client, .mountpoint = "/mnt/a", .source = "server:/x", .make_path = make_path,
-	.put_stats = put_stats, .chosen = play_chosen, .arg = &client, .abort = play_abort,
+	.put_stats = put_stats, .chosen = play_chosen, .arg = &client, .abort = play_abort, .remount = play_remount,
 	.log_begin = play_log_begin, .log_end = play_log_end, .log_next = play_log_next, .log_lost = play_log_lost,
 };
 
@@ -130,6 +138,7 @@ void ctl_play_begin(void)
 void ctl_play_end(void)
 {
 	ctl_free(ctl_play.ctl);
+	free(ctl_play.remounted);
 	cr_assert(access(ctl_play.sockets, F_OK) < 0, "the directory of the socket is left");
 	unlink(mountinfo);
 	cr_assert_eq(rmdir(ctl_play.dir), 0, "something is left in %s", ctl_play.dir);

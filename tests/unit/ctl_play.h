@@ -24,6 +24,7 @@ extern struct ctl_play {
 	_Atomic unsigned nlogged;       /* ...so many, and... */
 	_Atomic unsigned taken;         /* ...the command thread has had so many */
 	_Atomic uint64_t log_lost;
+	char *remounted;                /* the options of the last remount, or NULL: there was none */
 	struct errbuf eb;
 } ctl_play;
 extern const struct ctl_config ctl_play_config;

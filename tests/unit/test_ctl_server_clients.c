@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/loop.h"
+#include "ctl/proto.h"
 #include "ctl_play.h"
 
 #define STRANGER 12345
@@ -41,9 +42,14 @@ Test(ctl_clients, bad_lines)
 		{ "{\"command\":null}", "\"command\" must be a string" },
 		{ "{\"command\":\"\"}", "not empty" },
 		{ "{\"command\":\"umount\"}", "there is no command \"umount\"" },
-		{ "{\"command\":\"paths\\u0000\"}", "printable ASCII" },
+		{ "{\"command\":\"paths\\u0000\"}", "has a NUL" },
 		{ "{\"command\":\"p\\u001b[2J\"}", "printable ASCII" },
-		{ "{\"command\":\"\xff\"}", "not a JSON object" },
+		{ "{\"command\":\"\xff\"}", "bytes that are not UTF-8, at byte 12" },
+		{ "{\"command\":\"remount\",\"options\":\"stats=/\xe9\"}", "bytes that are not UTF-8" },
+		{ "{\"command\":\"remount\",\"options\":\"ro\\u0000rw\"}", "\"options\" has a NUL" },
+		{ "{\"command\":\"remount\",\"options\":\"\"}", "not empty" },
+		{ "{\"command\":\"remount\",\"options\":7}", "must be a string" },
+		{ "{\"command\":\"remount\"}", "remount needs \"options\"" },
 		{ "{\"command\":{\"command\":\"paths\"}}", "not a JSON object" },
 		{ "{\"command\":[[[[[[[[\"paths\"]]]]]]]]}", "not a JSON object" },
 		{ "{\"command\":\"paths\",\"server\":\"10.0.0.1\"}", "paths has no member \"server\"" },
@@ -67,6 +73,7 @@ Test(ctl_clients, bad_lines)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		expect_error(bad[i].line, bad[i].part);
 	cr_assert_eq(fake_paths.adds + fake_paths.removes + fake_paths.reconnects, 0);
+	cr_assert_null(ctl_play.remounted);
 	cr_assert_eq(expect_paths("{\"command\":\"paths\"}"), 1);
 }
 
@@ -80,7 +87,7 @@ Test(ctl_clients, nul_in_the_line)
 
 Test(ctl_clients, long_lines)
 {
-	char line[CTL_LINE_MAX + 1];
+	static char line[CTL_LINE_MAX + 1];
 	int fd = dial();
 
 	memset(line, ' ', sizeof(line));
@@ -92,7 +99,41 @@ Test(ctl_clients, long_lines)
 	line[CTL_LINE_MAX] = '\n';
 	fd = dial();
 	say(fd, line, CTL_LINE_MAX + 1);
-	expect_error_at(fd, "longer than 4096 bytes");
+	expect_error_at(fd, "longer than 1048576 bytes");
+}
+
+static int remount_with(const char *options)
+{
+	struct json_object *q = json_object_new_object();
+	int fd = dial();
+
+	ctl_add_text(q, "command", "remount");
+	ctl_add_text(q, "options", options);
+	say_line(fd, json_object_to_json_string(q));
+	json_object_put(q);
+	return fd;
+}
+
+static void expect_remount(const char *options)
+{
+	struct json_object *o = hear(remount_with(options));
+
+	cr_assert_str_eq(text_in(o, "error"), "");
+	cr_assert_str_eq(ctl_play.remounted, options);
+	json_object_put(o);
+}
+
+/* mount(8) hands on all that the mount was made with. */
+Test(ctl_clients, options_are_any_text)
+{
+	static char options[CTL_OPTIONS_MAX + 1];
+
+	expect_remount("ro,stats=/var/log/nfs stats,fsname=gr\xc3\xbc\xc3\x9f\n\t\"\\/\x7f\x01");
+	/* The longest list, of what takes the most room in JSON. */
+	memset(options, 1, CTL_OPTIONS_MAX - 1);
+	expect_remount(options);
+	options[CTL_OPTIONS_MAX - 1] = 'x';
+	expect_error_at(remount_with(options), "\"options\" is longer than 131071 bytes");
 }
 
 Test(ctl_clients, line_in_pieces)

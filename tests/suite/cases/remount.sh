@@ -86,4 +86,17 @@ vm-root kill -CONT "$GATEWAY"
 remount hard,timeo=600
 until_true "the server is back" cat "$WORK/a" >/dev/null
 mount_down
+
+# What this mount alone has comes again as well: a blank, letters of other languages, and more than a page of options.
+STATS="$TMPDIR/nfs stats"
+options="vers=$VERS,$MOUNT_OPTIONS,port=20131,lanes=1,stats=$STATS,fsname=grün Straße"
+mount_up "port=20131,lanes=1,fsname=grün Straße"
+remount "$options,readahead=0"
+equal "$(info readahead)" 0 "read-ahead, behind a list with a blank"
+remount "$(printf 'timeo=600,%.0s' {1..12000})$options,readahead=8388608"
+equal "$(info readahead)" 8388608 "read-ahead, behind a long list"
+refused "option stats cannot be changed" "stats=$TMPDIR/nfs-stats"
+refused "option fsname cannot be changed" "fsname=grun Straße"
+refused "bytes that are not UTF-8" $'stats=/\xe9'
+mount_down
 gateway_down
