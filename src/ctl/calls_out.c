@@ -6,7 +6,8 @@
 
 /* What a reply has room for, with more than any of them needs. */
 #define CALLS_MOST 2048u
-#define RUNNING_MOST 512u
+/* Of each lane. */
+#define RUNNING_MOST 64u
 
 uint64_t ctl_wall_ns(void)
 {
@@ -44,15 +45,31 @@ static struct json_object *running_row(const struct nfs_running_call *r)
 	return o;
 }
 
+/* Each lane writes to a place of its own. */
+struct running_look {
+	struct nfs_running_call call[NFS_LANES_MAX][RUNNING_MOST];
+	unsigned n[NFS_LANES_MAX];
+};
+
+static void running_look(struct nfs_lane *l, void *arg)
+{
+	struct running_look *look = arg;
+
+	look->n[l->index] = nfs_kept_running(l, loop_now(l->loop), look->call[l->index], RUNNING_MOST);
+}
+
 static struct json_object *running_rows(struct nfs_client *cl)
 {
-	struct nfs_running_call *r = calloc(RUNNING_MOST, sizeof(*r));
+	struct running_look *look = calloc(1, sizeof(*look));
 	struct json_object *rows = json_object_new_array();
-	unsigned n = r && rows ? nfs_kept_running(cl, r, RUNNING_MOST) : 0;
 
-	for (unsigned i = 0; i < n; i++)
-		json_object_array_add(rows, running_row(&r[i]));
-	free(r);
+	if (look && rows) {
+		nfs_each_lane(cl, running_look, look);
+		for (unsigned i = 0; i < cl->nlanes; i++)
+			for (unsigned k = 0; k < look->n[i]; k++)
+				json_object_array_add(rows, running_row(&look->call[i][k]));
+	}
+	free(look);
 	return rows;
 }
 

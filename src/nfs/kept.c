@@ -105,7 +105,7 @@ unsigned nfs_kept_calls(const struct nfs_client *cl, struct nfs_kept_call *out, 
 }
 
 /* The lane's list has them in the order of their beginning. */
-unsigned nfs_kept_running_of(const struct nfs_lane *l, uint64_t now_ns, struct nfs_running_call *out, unsigned most)
+unsigned nfs_kept_running(const struct nfs_lane *l, uint64_t now_ns, struct nfs_running_call *out, unsigned most)
 {
 	unsigned n = 0;
 
@@ -124,30 +124,6 @@ unsigned nfs_kept_running_of(const struct nfs_lane *l, uint64_t now_ns, struct n
 			.sends = rr->sends, .timeouts = rr->timeouts, .path = rr->path, .lane = l->index,
 		};
 	}
-	return n;
-}
-
-/* Each lane writes to a part of `out` of its own. */
-struct kept_look {
-	struct nfs_running_call *out;
-	unsigned each, n[NFS_LANES_MAX];
-};
-
-static void kept_look(struct nfs_lane *l, void *arg)
-{
-	struct kept_look *look = arg;
-
-	look->n[l->index] = nfs_kept_running_of(l, loop_now(l->loop), look->out + l->index * look->each, look->each);
-}
-
-unsigned nfs_kept_running(struct nfs_client *cl, struct nfs_running_call *out, unsigned most)
-{
-	struct kept_look look = { .out = out, .each = most / cl->nlanes };
-	unsigned n = 0;
-
-	nfs_each_lane(cl, kept_look, &look);
-	for (unsigned i = 0; i < cl->nlanes; n += look.n[i++])
-		memmove(out + n, out + i * look.each, look.n[i] * sizeof(*out));
 	return n;
 }
 
@@ -215,7 +191,7 @@ void nfs_kept_say(struct nfs_lane *l, uint64_t now_ns)
 	if (k->said_ns && now_ns - k->said_ns < SAY_NS)
 		return;
 	k->said_ns = now_ns;
-	n = nfs_kept_running_of(l, now_ns, running, SAY_RUNNING);
+	n = nfs_kept_running(l, now_ns, running, SAY_RUNNING);
 	for (unsigned i = 0; i < n; i++)
 		kept_log_running(&running[i]);
 	log_warn("lane %u: a call to %s had no answer in time; calls before it that were slow or failed: %s", l->index,

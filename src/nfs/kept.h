@@ -63,11 +63,8 @@ void nfs_kept_add(struct nfs_call *c, int result, uint64_t now_ns);
 /* Any thread: at most `most` of the calls that all lanes have, the newest ones, in the order of their end.
  * Returns how many. */
 unsigned nfs_kept_calls(const struct nfs_client *cl, struct nfs_kept_call *out, unsigned most);
-/* Any thread but a lane's: at most `most` of the operations that run, of each lane those that have run for longest.
- * Returns how many. Waits for all lanes. */
-unsigned nfs_kept_running(struct nfs_client *cl, struct nfs_running_call *out, unsigned most);
-/* The same of one lane, on its thread. */
-unsigned nfs_kept_running_of(const struct nfs_lane *l, uint64_t now_ns, struct nfs_running_call *out, unsigned most);
+/* Lane: at most `most` of the operations that run there, those that have run for longest. Returns how many. */
+unsigned nfs_kept_running(const struct nfs_lane *l, uint64_t now_ns, struct nfs_running_call *out, unsigned most);
 /* Any thread: calls that end from now on are kept if they took so long. And how long that is. */
 void nfs_kept_change(struct nfs_client *cl, uint64_t from_ns);
 uint64_t nfs_kept_from_ns(const struct nfs_client *cl);

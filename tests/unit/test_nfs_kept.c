@@ -110,7 +110,7 @@ Test(nfs_kept, what_runs)
 	struct nfs_running_call r[3];
 
 	list_init(&cl.lanes[1].running);
-	cr_assert_eq(nfs_kept_running_of(&cl.lanes[1], 5000, r, 3), 0);
+	cr_assert_eq(nfs_kept_running(&cl.lanes[1], 5000, r, 3), 0);
 	for (unsigned i = 0; i < 3; i++) {
 		c[i].op = NFS_OP_READ;
 		c[i].target = &target;
@@ -121,8 +121,8 @@ Test(nfs_kept, what_runs)
 		c[i].args.fh = &fh;
 		list_add_tail(&cl.lanes[1].running, &c[i].eng.run_node);
 	}
-	cr_assert_eq(nfs_kept_running_of(&cl.lanes[1], 5000, r, 2), 2, "no more than there is room for");
-	cr_assert_eq(nfs_kept_running_of(&cl.lanes[1], 5000, r, 3), 3);
+	cr_assert_eq(nfs_kept_running(&cl.lanes[1], 5000, r, 2), 2, "no more than there is room for");
+	cr_assert_eq(nfs_kept_running(&cl.lanes[1], 5000, r, 3), 3);
 	cr_assert(r[0].all_ns == 4000 && r[0].rtt_ns == 3500 && r[0].xid == 0xabc && r[0].sends == 3 && r[0].lane == 1);
 	cr_assert_str_eq(r[0].name, "READ");
 	cr_assert_eq(r[0].fh, 0xcbf43926);
