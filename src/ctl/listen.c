@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "ctl/ctl.h"
 #include "ctl/proto.h"
 #include "ctl/text.h"
@@ -36,6 +37,21 @@ static void print_line(struct json_object *o, void *to)
 		exit(CTL_REFUSED);
 }
 
+/* JSON has no other bytes than those of UTF-8: the others become what lines have for them. */
+static int add_pattern(struct json_object *q, const char *pattern, struct errbuf *eb)
+{
+	char *text = malloc(CTL_ESCAPED(strlen(pattern)));
+	size_t n = 0;
+
+	if (!text)
+		return err_set(eb, CTL_GONE, "out of memory");
+	while (*pattern)
+		n += text_show(&pattern, text + n);
+	ctl_add_text(q, "name", text);
+	free(text);
+	return CTL_OK;
+}
+
 static int add_filter(struct json_object *q, const char *filter, struct errbuf *eb)
 {
 	const char *value = strchr(filter, '=');
@@ -50,7 +66,7 @@ static int add_filter(struct json_object *q, const char *filter, struct errbuf *
 	if (n == 2 && strncmp(filter, "op", n) == 0) {
 		ctl_add_text(q, "op", value);
 	} else if (n == 4 && strncmp(filter, "name", n) == 0) {
-		ctl_add_text(q, "name", value);
+		return add_pattern(q, value, eb);
 	} else if (*end || !(number >= 0 && number <= 4294967295.0)) {
 		return err_set(eb, CTL_USAGE, "'%s' is not a filter with a number", filter);
 	} else if (n == 3 && (strncmp(filter, "pid", n) == 0 || strncmp(filter, "uid", n) == 0)) {

@@ -20,7 +20,7 @@ static const char *const names[CTL_COMMANDS] = {
 /* The members besides "command": which commands have them, and which cannot do without. */
 static const struct member {
 	const char *name;
-	enum { WORD, OPTIONS, PORT, MICROSECONDS, NUMBER, YES } kind;
+	enum { WORD, PATTERN, OPTIONS, PORT, MICROSECONDS, NUMBER, YES } kind;
 	size_t off;
 	unsigned of, needed;
 } members[] = {
@@ -33,7 +33,7 @@ static const struct member {
 	{ "policy", WORD, offsetof(struct ctl_request, policy), BIT(CTL_POLICY), 0 },
 	{ "slower_us", MICROSECONDS, offsetof(struct ctl_request, slower), BIT(CTL_CALLS) | BIT(CTL_LOG), 0 },
 	{ "op", WORD, offsetof(struct ctl_request, op), BIT(CTL_LOG), 0 },
-	{ "name", WORD, offsetof(struct ctl_request, name), BIT(CTL_LOG), 0 },
+	{ "name", PATTERN, offsetof(struct ctl_request, name), BIT(CTL_LOG), 0 },
 	{ "pid", NUMBER, offsetof(struct ctl_request, pid), BIT(CTL_LOG), 0 },
 	{ "uid", NUMBER, offsetof(struct ctl_request, uid), BIT(CTL_LOG), 0 },
 	{ "options", OPTIONS, offsetof(struct ctl_request, options), BIT(CTL_REMOUNT), BIT(CTL_REMOUNT) },
@@ -106,6 +106,8 @@ static int take_member(const struct member *m, struct json_object *v, struct ctl
 	switch (m->kind) {
 	case WORD:
 		return take_word(m->name, v, to, eb);
+	case PATTERN:
+		return take_text(m->name, v, (const char **)(void *)to, CTL_PATTERN_MAX, eb);
 	case OPTIONS:
 		return take_text(m->name, v, (const char **)(void *)to, CTL_OPTIONS_MAX, eb);
 	case PORT:

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <json-c/json.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,6 +18,7 @@ enum ctl_command {
 #define CTL_WORD_MAX 80u
 /* A list of options: what Linux takes as one argument of a command, as that which mounts gets it, with its NUL. */
 #define CTL_OPTIONS_MAX 131072u
+#define CTL_PATTERN_MAX PATH_MAX   /* a pattern for names, with its NUL */
 
 struct ctl_request {
 	struct json_object *object;     /* what it was read from */
@@ -29,7 +31,8 @@ struct ctl_request {
 	unsigned port;                  /* 0: not given */
 	unsigned slower;                /* microseconds, if it is given */
 	bool has_slower;
-	char op[CTL_WORD_MAX], name[CTL_WORD_MAX];      /* filters of log: an operation, a pattern */
+	char op[CTL_WORD_MAX];          /* filters of log: an operation, ... */
+	const char *name;               /* ...a pattern in `object`; NULL: not given */
 	unsigned pid, uid;
 	bool has_pid, has_uid;
 	bool force;

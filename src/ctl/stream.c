@@ -29,10 +29,18 @@ struct ctl_stream {
 
 /* ---- lines ---- */
 
-static bool stream_wants(const struct ctl_request *q, const struct oprec *r)
+/* The name itself fits, or as lines have it (`shown`): who asks for what a line has means that name, though "\" and
+ * "[" in it would be more in a pattern. */
+static bool stream_name_fits(const char *pattern, const char *name, const char *shown)
+{
+	return fnmatch(pattern, name, 0) == 0 || fnmatch(pattern, shown, FNM_NOESCAPE) == 0 ||
+	       strcmp(pattern, shown) == 0;
+}
+
+static bool stream_wants(const struct ctl_request *q, const struct oprec *r, const char *shown)
 {
 	return (!*q->op || strcasecmp(q->op, r->op ? r->op : "") == 0) && (!q->has_pid || q->pid == (unsigned)r->pid) &&
-	       (!q->has_uid || q->uid == r->uid) && (!*q->name || fnmatch(q->name, r->name, 0) == 0) &&
+	       (!q->has_uid || q->uid == r->uid) && (!q->name || stream_name_fits(q->name, r->name, shown)) &&
 	       r->end_ns - r->begin_ns >= q->slower * 1000ull;
 }
 
@@ -72,21 +80,19 @@ static bool stream_say_lost(struct ctl_stream *s)
 	return true;
 }
 
-static void stream_line(struct ctl_stream *s, const struct oprec *r, uint64_t wall_ns)
+static void stream_line(struct ctl_stream *s, const struct oprec *r, const char *shown, uint64_t wall_ns)
 {
 	struct json_object *o = s->lost && !stream_say_lost(s) ? NULL : json_object_new_object();
-	char name[CTL_ESCAPED(OPREC_NAME)];
 
 	if (!o) {
 		s->lost++;
 		return;
 	}
-	ctl_escape(r->name, name);
 	ctl_add_number(o, "time_ns", wall_ns);
 	ctl_add_number(o, "pid", (uint64_t)r->pid);
 	ctl_add_number(o, "uid", r->uid);
 	ctl_add_text(o, "op", r->op ? r->op : "?");
-	ctl_add_text(o, "name", name);
+	ctl_add_text(o, "name", shown);
 	if (r->has_range) {
 		ctl_add_number(o, "offset", r->offset);
 		ctl_add_number(o, "size", r->size);
@@ -122,12 +128,15 @@ static void on_round(struct loop_timer *t)
 	struct ctl *ctl = container_of(t, struct ctl, streaming);
 	uint64_t wall = ctl_wall_ns() - mono_ns();
 	uint64_t lost = ctl->cfg.log_lost(ctl->cfg.arg);
+	char shown[CTL_ESCAPED(OPREC_NAME)];
 	struct oprec r;
 
-	for (unsigned i = 0; i < ROUND_MOST && ctl->cfg.log_next(&r, ctl->cfg.arg); i++)
+	for (unsigned i = 0; i < ROUND_MOST && ctl->cfg.log_next(&r, ctl->cfg.arg); i++) {
+		ctl_escape(r.name, shown);
 		list_for_each_entry(struct ctl_client, c, &ctl->clients, node)
-			if (c->stream && stream_wants(&c->stream->wants, &r))
-				stream_line(c->stream, &r, wall + r.end_ns);
+			if (c->stream && stream_wants(&c->stream->wants, &r, shown))
+				stream_line(c->stream, &r, shown, wall + r.end_ns);
+	}
 	for (struct list *n = ctl->clients.next, *next; n != &ctl->clients; n = next) {
 		struct ctl_client *c = container_of(n, struct ctl_client, node);
 
@@ -159,6 +168,7 @@ void ctl_stream_end(struct ctl_client *c)
 
 	if (!c->stream)
 		return;
+	json_object_put(c->stream->wants.object);
 	free(c->stream);
 	c->stream = NULL;
 	if (--ctl->nstreams)
@@ -178,6 +188,7 @@ void ctl_command_log(struct ctl_client *c, const struct ctl_request *q)
 		return;
 	}
 	s->wants = *q;
+	json_object_get(q->object);
 	c->stream = s;
 	if (!ctl->nstreams++) {
 		ctl->stream_lost = ctl->cfg.log_lost(ctl->cfg.arg);

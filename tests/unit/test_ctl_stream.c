@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "ctl/proto.h"
 #include "ctl_play.h"
 
 static void setup(void)
@@ -86,6 +87,31 @@ Test(ctl_stream, filters)
 	expect_only("{\"command\":\"log\",\"slower_us\":5,\"op\":\"WRITE\"}", "WRITE");
 	expect_error("{\"command\":\"log\",\"pid\":-1}", "\"pid\" must be a number");
 	expect_error("{\"command\":\"log\",\"path\":\"1\"}", "has no member");
+}
+
+/* Any text, for the name itself or as lines have it. */
+Test(ctl_stream, patterns)
+{
+	static char request[CTL_PATTERN_MAX + 64] = "{\"command\":\"log\",\"name\":\"";
+	char *at = request + strlen(request);
+
+	expect_only("{\"command\":\"log\",\"name\":\"*\xc3\xa9\"}", "WRITE");
+	expect_only("{\"command\":\"log\",\"name\":\"/a\\n*\"}", "WRITE");
+	expect_only("{\"command\":\"log\",\"name\":\"*\\\\xff*\"}", "WRITE");
+	expect_only("{\"command\":\"log\",\"name\":\"/a\\\\nb*\"}", "WRITE");
+	expect_only("{\"command\":\"log\",\"name\":\"/a\\\\nb\\\\\\\\c\\\\xff\\\\x1b\xc3\xa9\"}", "WRITE");
+	expect_only("{\"command\":\"log\",\"name\":\"\\\\?/deep/?\"}", "LOOKUP");
+	strcpy(ctl_play.logged[0].name, "/a [1] \\ * ?");
+	expect_only("{\"command\":\"log\",\"name\":\"/a [1] \\\\\\\\ * ?\"}", "WRITE");
+	expect_only("{\"command\":\"log\",\"name\":\"/a \\\\[1] *\"}", "WRITE");
+	expect_error("{\"command\":\"log\",\"name\":\"a\\u0000\"}", "\"name\" has a NUL");
+	expect_error("{\"command\":\"log\",\"name\":\"\"}", "not empty");
+	/* The longest one, and longer. */
+	memset(at, '*', CTL_PATTERN_MAX - 1);
+	strcpy(at + CTL_PATTERN_MAX - 2, "x\"}");
+	expect_only(request, "LOOKUP");
+	strcpy(at + CTL_PATTERN_MAX - 1, "x\"}");
+	expect_error(request, "\"name\" is longer than 4095 bytes");
 }
 
 /* One that does not read: the others, and the daemon, go on. */

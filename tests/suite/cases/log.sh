@@ -20,9 +20,16 @@ listen "$TMPDIR/writes" op=write "name=*/deep/*"
 listen "$TMPDIR/nobody" uid=4000000000
 listen "$TMPDIR/slow" slower=50000
 dir=${WORK#"$MNT"}
+# Patterns of any text. What a line has finds its file, and so do its bytes.
+odd=$'new\nline\xffand\\' shown='new\nline\xffand\\'
+listen "$TMPDIR/blank" "name=*/My Documents/*"
+listen "$TMPDIR/umlaut" "name=*/Gr*ü*"
+patterns=("$dir/$shown" '*/*\nline*' '*\xffand*' $'*/new\nline*' $'*\xffand*')
+for i in "${!patterns[@]}"; do listen "$TMPDIR/odd.$i" "name=${patterns[i]}"; done
+listen "$TMPDIR/copied" "name=$dir/a[1] *?"
 mkdir "$WORK/deep" && head -c 5000 /dev/zero >"$WORK/deep/f" && head -c 5000 /dev/zero >"$WORK/shallow" || fail write
-odd=$'new\nline\xffand\\'
-: >"$WORK/$odd" || fail "an odd name"
+mkdir "$WORK/My Documents" && : >"$WORK/My Documents/a b" && : >"$WORK/Grün" && : >"$WORK/a[1] *?" &&
+	: >"$WORK/$odd" || fail "odd names"
 stat "$WORK/none" >/dev/null 2>&1 && fail "it is there"
 line "$TMPDIR/all" "^[0-9:.]{15} [0-9]+ MKDIR - [0-9]+us [1-9][0-9]*us OK $dir/deep$"
 line "$TMPDIR/all" "^[0-9:.]{15} [0-9]+ CREATE - [0-9]+us [0-9]+us OK $dir/deep/f$"
@@ -31,6 +38,14 @@ line "$TMPDIR/all" " WRITE 0\+5000 [0-9]+us [0-9]+us OK $dir/shallow$"
 line "$TMPDIR/all" "/new\\\\nline\\\\xffand\\\\\\\\$"
 line "$TMPDIR/all" " LOOKUP - .* $dir/none$"
 line "$TMPDIR/writes" " WRITE 0\+5000 [0-9]+us [0-9]+us OK $dir/deep/f$"
+line "$TMPDIR/blank" " CREATE .* $dir/My Documents/a b$"
+line "$TMPDIR/umlaut" " CREATE .* $dir/Grün$"
+line "$TMPDIR/copied" " CREATE .* $dir/a\[1\] \*\?$"
+equal "$(cat "$TMPDIR"/{blank,umlaut,copied} | grep -vcE '/(My Documents/a b|Grün|a\[1\] \*\?)$')" 0 "lines of other names"
+for i in "${!patterns[@]}"; do
+	line "$TMPDIR/odd.$i" " CREATE .*/new\\\\nline\\\\xffand\\\\\\\\$"
+	equal "$(grep -vcF "$dir/$shown" "$TMPDIR/odd.$i")" 0 "lines of others with ${patterns[i]@Q}"
+done
 equal "$(wc -l <"$TMPDIR/writes")" 1 "lines behind a filter"
 equal "$(wc -c <"$TMPDIR/nobody")$(wc -c <"$TMPDIR/slow")" 00 "lines of nobody, and of what was slow"
 kill "${listeners[@]}"
