@@ -54,6 +54,24 @@ offers 'nfsrdma-fuse ctl /mnt add-path 10.0.0.1 --' --local --port --json
 offers_only 'nfsrdma-fuse ctl /mnt paths --' --json
 offers_only 'nfsrdma-fuse ctl /mnt policy min-' min-inflight min-latency
 
+# Mount points, as findmnt has them and as a command line needs them.
+bin=$(mktemp -d) || exit 99
+trap 'rm -r "$bin"' EXIT
+cat >"$bin/findmnt" <<'END'
+#!/bin/sh
+printf '%s\n' /mnt/plain '/mnt/a\x20b' '/mnt/back\x5cx20' /mnt/c:d,e
+END
+chmod +x "$bin/findmnt"
+PATH=$bin:$PATH
+offers_only 'nfsrdma-fuse ctl ' /mnt/plain '/mnt/a\ b' '/mnt/back\\x20' '/mnt/c:d\,e' --help
+offers_only 'nfsrdma-fuse ctl /mnt/a' '/mnt/a\ b'
+offers_only 'nfsrdma-fuse ctl /mnt/a\' '/mnt/a\ b'
+offers_only 'nfsrdma-fuse ctl /mnt/a\ ' '/mnt/a\ b'
+offers_only 'nfsrdma-fuse ctl /mnt/back' '/mnt/back\\x20'
+offers_only 'nfsrdma-fuse ctl /mnt/c:d,' 'd\,e'
+offers_only 'nfsrdma-fuse ctl /mnt/a\ b remo' remove-path
+offers_only 'nfsrdma-fuse ctl /mnt/a\ b policy min-' min-inflight min-latency
+
 # Each name of --help, and each command.
 COMP_LINE='nfsrdma-fuse s:/e /mnt -o ' COMP_POINT=${#COMP_LINE}
 _nfsrdma_fuse "$PWD/src/nfsrdma-fuse"
@@ -99,4 +117,7 @@ zsh_offers() {
 zsh_offers 'nfsrdma-fuse s:/e /mnt -o ro,fabric=' auto verbs iwarp
 zsh_offers 'nfsrdma-fuse s:/e /mnt -o rem' remount remoteports
 zsh_offers 'nfsrdma-fuse ctl /mnt re' reconnect remove-path
+zsh_offers 'nfsrdma-fuse ctl /mnt/' plain '/mnt/a\ b' '/mnt/back\\x20'
+zsh_offers 'nfsrdma-fuse ctl /mnt/a' '/mnt/a\ b'
+zsh_offers 'nfsrdma-fuse ctl /mnt/a\ b re' reconnect remove-path
 echo "1..$n"
