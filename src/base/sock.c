@@ -16,6 +16,14 @@ socklen_t sock_addr_len(const struct sockaddr_storage *ss)
 	return ss->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 }
 
+bool sock_addr_again(const struct addrinfo *list, const struct addrinfo *one)
+{
+	for (const struct addrinfo *a = list; a != one; a = a->ai_next)
+		if (a->ai_addrlen == one->ai_addrlen && memcmp(a->ai_addr, one->ai_addr, one->ai_addrlen) == 0)
+			return true;
+	return false;
+}
+
 int sock_wait(int fd, short events, uint64_t until_ns)
 {
 	for (;;) {

@@ -4,11 +4,14 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
 /* The size of an IPv4 or IPv6 address. */
 socklen_t sock_addr_len(const struct sockaddr_storage *ss);
+/* Is the address of `one` in its list before it? A resolver may say the same one twice. */
+bool sock_addr_again(const struct addrinfo *list, const struct addrinfo *one);
 /* Waits until fd has one of `events` (poll(2)), or until until_ns (mono_ns()). 0,
  * -ETIMEDOUT or -errno. */
 int sock_wait(int fd, short events, uint64_t until_ns);

@@ -2,6 +2,7 @@
 /* What the files of src/doctor share. One thread; but doctor_log() is called by any. */
 #pragma once
 
+#include <netdb.h>
 #include <stdio.h>
 #include "doctor/doctor.h"
 #include "doctor/hide.h"
@@ -56,6 +57,8 @@ void doctor_devices_put(const struct doctor *d, FILE *f);
 /* ---- server.c, ports.c ---- */
 
 void doctor_server(struct doctor *d);
+/* What the resolver says of the server's name, and what a mount makes of it. */
+void doctor_addresses(struct doctor *d, const struct nfs_config *cfg, const struct addrinfo *all);
 /* What answers at the server's TCP ports. */
 struct doctor_ports {
 	bool rdma_port;                 /* somebody listens at the RDMA port: iWARP */

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 #include "base/loop.h"
+#include "base/sock.h"
 #include "nfs/paths.h"
 
 /* A path that does not answer has three steps of five seconds. */
@@ -39,34 +40,45 @@ static void server_nap(void)
 /* ---- its name ---- */
 
 /* Of a numeric address that is the whole story; a resolver's answer may be more than the mount uses. */
+void doctor_addresses(struct doctor *d, const struct nfs_config *cfg, const struct addrinfo *all)
+{
+	char text[400] = "", one[64], more[32] = "";    /* one: numeric, with a zone */
+	unsigned n = 0, used = 0, shown = 0;
+	size_t len = 0;
+
+	for (const struct addrinfo *a = all; a; a = a->ai_next) {
+		if (sock_addr_again(all, a) || getnameinfo(a->ai_addr, a->ai_addrlen, one, sizeof(one), NULL, 0, NI_NUMERICHOST))
+			continue;
+		used += a->ai_family == cfg->paths[0].params.server.ss_family;
+		/* What does not fit is counted, and so is all behind it. */
+		if (shown == n && len + strlen(one) + sizeof(", ") <= sizeof(text)) {
+			len += (size_t)sprintf(text + len, "%s%s", n ? ", " : "", one);
+			shown++;
+		}
+		n++;
+	}
+	if (shown < n)
+		snprintf(more, sizeof(more), ", ... and %u more", n - shown);
+	if (used > cfg->npaths && cfg->version == &nfs_v3)
+		doctor_note(d, DOCTOR_COSTS, "addresses", "vers=4.1 or 4.2, or remoteports= if all are one server's",
+			    "'%s' has %u: %s%s. With version 3 only the first is used: it cannot tell whether the others "
+			    "are the same server's. With 4.1 they could be paths", d->cfg->server, n, text, more);
+	else if (cfg->npaths > 1)
+		doctor_note(d, DOCTOR_GOOD, "addresses", "", "'%s' has %u: %s%s; the mount has %u paths", d->cfg->server, n,
+			    text, more, cfg->npaths);
+	else
+		doctor_note(d, DOCTOR_GOOD, "addresses", "", "'%s' has %u: %s%s", d->cfg->server, n, text, more);
+}
+
 static void server_name(struct doctor *d, const struct nfs_config *cfg)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_CANONNAME }, *all = NULL;
-	char text[400] = "", one[64];           /* numeric, with a zone */
-	unsigned n = 0, used = 0;
 
 	if (getaddrinfo(d->cfg->server, NULL, &hints, &all))
 		return;
 	hide_add(&d->hide, HIDE_SERVER, all->ai_canonname);
-	for (struct addrinfo *a = all; a; a = a->ai_next) {
-		size_t len = strlen(text);
-
-		if (getnameinfo(a->ai_addr, a->ai_addrlen, one, sizeof(one), NULL, 0, NI_NUMERICHOST) || strstr(text, one))
-			continue;
-		snprintf(text + len, sizeof(text) - len, "%s%s", n ? ", " : "", one);
-		used += a->ai_family == cfg->paths[0].params.server.ss_family;
-		n++;
-	}
+	doctor_addresses(d, cfg, all);
 	freeaddrinfo(all);
-	if (used > cfg->npaths && cfg->version == &nfs_v3)
-		doctor_note(d, DOCTOR_COSTS, "addresses", "vers=4.1 or 4.2, or remoteports= if all are one server's",
-			    "'%s' has %u: %s. With version 3 only the first is used: it cannot tell whether the others "
-			    "are the same server's. With 4.1 they could be paths", d->cfg->server, n, text);
-	else if (cfg->npaths > 1)
-		doctor_note(d, DOCTOR_GOOD, "addresses", "", "'%s' has %u: %s; the mount has %u paths", d->cfg->server, n,
-			    text, cfg->npaths);
-	else
-		doctor_note(d, DOCTOR_GOOD, "addresses", "", "'%s' has %u: %s", d->cfg->server, n, text);
 }
 
 static void server_fabric(struct doctor *d, const struct nfs_config *cfg)

@@ -7,6 +7,7 @@
 #include <criterion/redirect.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
@@ -254,6 +255,55 @@ Test(doctor, kernel)
 	put("/proc/sys/kernel/osrelease", "6.1.0-13-amd64\n", 0644);
 	look();
 	expect(DOCTOR_GOOD, "kernel", "from Linux 6.6 on");
+}
+
+/* ---- the server's addresses ---- */
+
+/* 10.0.0.<last> each: what the resolver says of fileserver, of which the mount uses one. */
+static void look_at_addresses(const struct nfs_version *version, const unsigned *last, unsigned n)
+{
+	struct nfs_config by = { .version = version, .npaths = 1, .paths[0].params.server.ss_family = AF_INET };
+	struct sockaddr_in at[64] = { 0 };
+	struct addrinfo all[64] = { 0 };
+
+	for (unsigned i = 0; i < n; i++) {
+		at[i] = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x0a000000 + last[i]) };
+		all[i] = (struct addrinfo){ .ai_family = AF_INET, .ai_addr = (struct sockaddr *)&at[i],
+					    .ai_addrlen = sizeof(at[i]), .ai_next = i + 1 < n ? &all[i + 1] : NULL };
+	}
+	cfg.server = "fileserver";
+	doctor.n = 0;
+	doctor_addresses(&doctor, &by, all);
+	cr_assert_eq(doctor.n, 1);
+}
+
+Test(doctor, one_address_begins_like_another)
+{
+	const unsigned last[] = { 11, 1, 11, 1 };
+
+	look_at_addresses(&nfs_v41, last, 4);
+	expect(DOCTOR_GOOD, "addresses", "'fileserver' has 2: 10.0.0.11, 10.0.0.1");
+	look_at_addresses(&nfs_v3, last, 4);
+	expect(DOCTOR_COSTS, "addresses", "'fileserver' has 2: 10.0.0.11, 10.0.0.1. With version 3 only the first is used");
+}
+
+Test(doctor, many_addresses)
+{
+	unsigned last[50];
+	const char *end;
+
+	/* The first 33 are 388 characters. The last one is short: it would fit, and comes behind one that does not. */
+	for (unsigned i = 0; i < 50; i++)
+		last[i] = i < 3 ? 1 + i : 101 + i;
+	last[49] = 4;
+	look_at_addresses(&nfs_v41, last, 50);
+	expect(DOCTOR_GOOD, "addresses", "'fileserver' has 50: 10.0.0.1, 10.0.0.2, 10.0.0.3, 10.0.0.104, ");
+	end = strstr(doctor.finding[0].what, ", 10.0.0.133");
+	cr_assert(end, "%s", doctor.finding[0].what);
+	cr_expect_str_eq(end, ", 10.0.0.133, ... and 17 more");
+	look_at_addresses(&nfs_v3, last, 50);
+	expect(DOCTOR_COSTS, "addresses", ", ... and 17 more. With version 3 only the first is used: it cannot tell");
+	cr_expect(strstr(doctor.finding[0].what, "they could be paths"));
 }
 
 /* ---- the report ---- */
