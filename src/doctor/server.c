@@ -281,6 +281,7 @@ static void server_try(struct doctor *d, enum doctor_plan how, const struct rr_p
 	if (!rc && strcmp(cfg.version->name, d->chosen.version) == 0)
 		return;
 	cfg.npaths = 1;
+	cfg.left_out = 0;
 	cfg.paths[0] = *path;
 	cfg.lanes = 1;
 	cfg.front = NULL;

@@ -221,6 +221,20 @@ static bool free_until(struct nfs_client *cl, uint64_t end_ns)
 	return true;
 }
 
+/* No path has a server that answers. There may be one at an address that is none of a path. */
+static int none_answers(const struct nfs_config *cfg, int rc, struct errbuf *eb)
+{
+	struct errbuf why = *eb;
+	char first[24] = " was";
+
+	if (!cfg->left_out)
+		return rc;
+	if (cfg->addresses > 1)
+		snprintf(first, sizeof(first), " %u were", cfg->addresses);
+	return err_set(eb, rc, "%s. Of the %u addresses of '%s' only the first%s tried: name others with remoteports=A~B",
+		       why.text, cfg->addresses + cfg->left_out, cfg->server, first);
+}
+
 /* A round: each path has its turn, from *first on; the next round's first is there afterwards. If
  * no path behind a silent server connects, the error is what the silent one had: that may pass,
  * whatever is wrong with the others. */
@@ -241,15 +255,15 @@ static int try_paths(const struct nfs_config *cfg, unsigned *first, struct nfs_c
 			if (left == 1)
 				log_warn("%s", eb->text);
 			*eb = before;
-			return -ETIMEDOUT;
+			return none_answers(cfg, -ETIMEDOUT, eb);
 		}
 		if (!a.silent)
-			return rc;
+			return a.connects ? rc : none_answers(cfg, rc, eb);
 		silent = (*first + a.tried - 1) % cfg->npaths;
 		*first = (silent + 1) % cfg->npaths;
 		left -= a.tried;
 		if (!left || !free_until(*out, mono_ns() + nfs_times_of(cfg)->free_ms * NS_PER_MS))
-			return rc;
+			return none_answers(cfg, rc, eb);
 		*out = NULL;
 		before = *eb;
 		fab_addr_text(&cfg->paths[silent].params.server, addr, sizeof(addr));

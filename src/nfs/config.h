@@ -42,6 +42,8 @@ struct nfs_config {
 	struct rr_path paths[NFS_PATHS_MAX];    /* ways to the server; the first with a server
 						 * that answers is used to mount */
 	unsigned npaths;
+	/* How many addresses of the server the paths go to; how many more its name has, which are not tried. */
+	unsigned addresses, left_out;
 	const struct fabric *second;            /* of all paths, if no server answers by their own; NULL: none */
 	enum rr_policy policy;          /* which connection takes a call */
 	unsigned mdconnect;             /* further connections on each path and lane, for calls

@@ -22,6 +22,7 @@
 struct addrs {
 	struct sockaddr_storage at[NFS_PATHS_MAX];
 	unsigned n;
+	unsigned left_out;              /* of the server's name, behind those */
 };
 
 static const char *family_name(int family)
@@ -235,8 +236,7 @@ static int add_name(struct addrs *to, const char *host, const struct nfs_plan_in
 	struct addrinfo hints = {
 		.ai_family = wanted_family(in, to->n), .ai_socktype = SOCK_STREAM,
 	}, *ai;
-	unsigned begin = to->n;
-	bool more = false;
+	unsigned found = 0;
 	char service[16];
 	int rc;
 
@@ -249,23 +249,15 @@ static int add_name(struct addrs *to, const char *host, const struct nfs_plan_in
 			       hints.ai_family == AF_INET ? "IPv4 " : "",
 			       host, rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
 	for (struct addrinfo *a = ai; a; a = a->ai_next) {
-		struct sockaddr_storage ss;
-		unsigned i = begin;
-
-		if (a->ai_family != ai->ai_family)
+		if (a->ai_family != ai->ai_family || sock_addr_again(ai, a))
 			continue;
-		set_addr(&ss, a->ai_addr);
-		while (i < to->n && !plan_paths_same(&to->at[i], &ss))
-			i++;
-		if (i < to->n)
-			continue;
-		if (to->n - begin < most)
-			to->at[to->n++] = ss;
-		else
-			more = true;
+		if (found++ < most)
+			set_addr(&to->at[to->n++], a->ai_addr);
 	}
 	freeaddrinfo(ai);
-	if (most > 1 && more)
+	if (in->all && found > most)
+		to->left_out = found - most;
+	if (most > 1 && found > most)
 		log_info("'%s' has more than %u addresses; only the first %u are used, because a mount "
 			 "has no more paths", host, most, most);
 	return 0;
@@ -332,6 +324,8 @@ int plan_paths(struct nfs_config *cfg, const struct nfs_plan_in *in, struct errb
 
 	if (rc)
 		return rc;
+	cfg->addresses = servers.n;
+	cfg->left_out = servers.left_out;
 	cfg->npaths = in->nlocals > servers.n ? in->nlocals : servers.n;
 	for (unsigned i = 0; i < cfg->npaths; i++) {
 		struct fab_params *p = &cfg->paths[i].params;

@@ -503,6 +503,56 @@ Test(nfs_client, attempts_that_would_fail_again, .timeout = 300)
 	}
 }
 
+static int do_refuse(struct nfs_server *s, struct errbuf *eb)
+{
+	(void)s;
+	atomic_fetch_add(&arenas, 1);
+	return err_set(eb, -ENOENT, "the server has no such export");
+}
+
+/* A name with more addresses than there are paths: who mounts has to hear of it, but only if none answers. */
+Test(nfs_client, addresses_that_were_not_tried, .timeout = 300)
+{
+	struct nfs_config cfg = config();
+	struct nfs_client *cl = NULL;
+	struct errbuf eb = { "" };
+	struct nfs_version refuses;
+
+	fake_most = 2;
+	cfg.npaths = cfg.addresses = 2;
+	cfg.left_out = 48;
+	cfg.paths[1].fabric = &fabric_fake;
+	/* Silent behind both; behind one, and the other does not connect; neither connects. */
+	fails_late = true;
+	fails = 10;
+	cr_assert_eq(nfs_client_new(&cfg, 0, &cl, &eb), -ETIMEDOUT);
+	cr_expect_str_eq(eb.text, "the server is silent. Of the 50 addresses of 'server' only the first 2 were tried: "
+			 "name others with remoteports=A~B");
+	fails = 1;
+	refused_then = -ECONNRESET;
+	cr_assert_eq(nfs_client_new(&cfg, 0, &cl, &eb), -ETIMEDOUT);
+	cr_expect_str_eq(eb.text, "the server is silent. Of the 50 addresses of 'server' only the first 2 were tried: "
+			 "name others with remoteports=A~B");
+	cfg.addresses = 1;
+	cr_assert_eq(nfs_client_new(&cfg, 0, &cl, &eb), -ECONNRESET);
+	cr_expect(strstr(eb.text, ". Of the 49 addresses of 'server' only the first was tried: name"), "%s", eb.text);
+	cfg.left_out = 0;
+	cr_assert_eq(nfs_client_new(&cfg, 0, &cl, &eb), -ECONNRESET);
+	cr_expect_null(strstr(eb.text, "addresses of"), "%s", eb.text);
+	/* A server has answered. */
+	cfg.left_out = 48;
+	refused_then = fake_connect_error = 0;
+	refuses = version;
+	refuses.mount = do_refuse;
+	cfg.version = &refuses;
+	cr_assert_eq(nfs_client_new(&cfg, 0, &cl, &eb), -ENOENT);
+	cr_expect_str_eq(eb.text, "the server has no such export");
+	cfg.version = &version;
+	fails = 0;
+	cr_assert_eq(nfs_client_new(&cfg, 0, &cl, &eb), 0, "%s", eb.text);
+	cr_assert(nfs_client_free(cl));
+}
+
 /* ---- a second fabric ---- */
 
 static int device_says;                 /* what connections by the device fail with */

@@ -259,6 +259,22 @@ Test(setup, a_name_with_too_many_addresses)
 		cr_expect_null(strstr(line, "more than"), "%s", line);
 }
 
+/* Of the server's own name: other names are not meant to be all of them. */
+Test(setup, addresses_that_are_left_out)
+{
+	static const struct { const char *source, *opts; unsigned addresses, left_out; } t[] = {
+		{ "ten:/e", "ro", 8, 2 }, { "ten:/e", "vers=3", 1, 9 }, { "ten:/e", "vers=3,localaddr=10.0.0.1~10.0.0.2", 1, 9 },
+		{ "three:/e", "ro", 3, 0 }, { "twice:/e", "vers=3", 1, 1 }, { "both:/e", "ro", 2, 0 },
+		{ "nobody:/e", "remoteports=ten", 1, 0 }, { "10.0.0.1:/e", "ro", 1, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		cr_assert_eq(set_up(t[i].source, t[i].opts), 0, "%s", eb.text);
+		cr_expect(cfg.addresses == t[i].addresses && cfg.left_out == t[i].left_out, "%s -o %s: %u, and not %u",
+			  t[i].source, t[i].opts, cfg.addresses, cfg.left_out);
+	}
+}
+
 Test(setup, addresses_one_by_one)
 {
 	PAIRS("nobody", "addr=10.0.0.1", "*>10.0.0.1");

@@ -139,11 +139,45 @@ pid=$(pgrep -f "^$BIN $REMOTE $TMPDIR/up/at") || fail "no daemon"
 umount "$TMPDIR/moved/at" || fail "umount where it has moved to"
 gone "$pid" || fail "the daemon outlives its mount that has moved"
 
-# A server with 50 addresses, none of which answers: one line for each that was tried, and what is wrong at the end.
-for n in {1..50}; do echo "127.0.1.$n many.test"; done >"$TMPDIR/hosts"
-mount --bind "$TMPDIR/hosts" /etc/hosts || fail "a hosts file"
-out=$(timeout 60 "$BIN" "many.test:${REMOTE#*:}" "$MNT" -o "$base" 2>&1)
-got=$?
-umount /etc/hosts
-one_line "50 addresses that do not answer" $got "${out##*$'\n'}" "cannot connect to 127.0.1." "port 20049" "refused"
+# A server with 50 addresses, of which a mount tries 8, in the resolver's order: that has the nearest first.
+# at_many WHERE OUTPUT ADDRESS... - a mount of a server with these addresses, on WHERE. Sets got.
+at_many() {
+	local where=$1 out=$2
+	shift 2
+	printf '%s many.test\n' "$@" >"$TMPDIR/hosts"
+	mount --bind "$TMPDIR/hosts" /etc/hosts || fail "a hosts file"
+	timeout 60 "$BIN" "many.test:${REMOTE#*:}" "$where" -o "$base" >"$out" 2>&1
+	got=$?
+	umount /etc/hosts
+}
+others=(127.0.1.{1..50})
+# None of them answers: a line for each that another one is tried behind, and at the end what is wrong with the first
+# and what was not tried.
+at_many "$MNT" "$TMPDIR/said" "${others[@]}"
+out=$(<"$TMPDIR/said")
+named=7
+[[ $VERS != 3 ]] || named=1
+one_line "50 addresses that do not answer" $got "${out##*$'\n'}" "cannot connect to 127.0.1." "port 20049" "refused" \
+	"Of the 50 addresses of 'many.test' only the first" "tried: name others with remoteports="
+equal "$(grep -o 'connect to 127[.0-9]*' <<<"$out" | sort -u | wc -l)" $named "addresses that did not answer"
+equal "$(grep -c 'Of the 50 addresses' <<<"$out")" 1 "lines of those that were not"
 ! is_mounted || fail "a mount is left"
+# One that answers is among those that are tried, and not the first of them.
+mkdir "$TMPDIR/many"
+has_gateway
+NFSRDMA_SERVER=127.0.1.5 gateway_up 20049 127.0.0.1
+if [[ $VERS != 3 ]]; then
+	at_many "$TMPDIR/many" "$TMPDIR/said" "${others[@]}"
+	equal "$got" 0 "status of a mount whose server answers at one of 8 addresses: $(<"$TMPDIR/said")"
+	[[ -d $TMPDIR/many/$CASE ]] || fail "nothing is mounted by one of 8 addresses"
+	! grep -q 'Of the 50 addresses' "$TMPDIR/said" || fail "a mount that works: $(<"$TMPDIR/said")"
+	umount "$TMPDIR/many" || fail "umount of a server with many addresses"
+fi
+# Only the last one answers.
+at_many "$TMPDIR/many" "$TMPDIR/said" 127.0.0.{11..18} 127.0.1.5
+out=$(<"$TMPDIR/said")
+one_line "the 9th address answers" $got "${out##*$'\n'}" "cannot connect to 127.0.0.1" \
+	"Of the 9 addresses of 'many.test' only the first" "remoteports="
+timeout 60 "$BIN" "many.test:${REMOTE#*:}" "$TMPDIR/many" -o "$base,remoteports=127.0.1.5" || fail "that address, by remoteports="
+umount "$TMPDIR/many" || fail "umount of that address"
+gateway_down
