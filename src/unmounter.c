@@ -18,6 +18,7 @@
 #include <unistd.h>
 #include "base/sock.h"
 #include "ctl/ctl.h"
+#include "ctl/turn.h"
 #include "ctl/unmount.h"
 #include "ctl/where.h"
 #include "fuse/fs.h"
@@ -174,18 +175,30 @@ static void to_null(int from, int to)
 		close(null);
 }
 
-/* fusermount3 tells the user himself why it refuses. */
+/* Much may have happened since the first look, before the server was heard (bg): another mount was made
+ * there, or the directory was removed. fusermount3 tells the user himself why it refuses. */
+static int look_and_mount(uint32_t max_read, struct errbuf *eb)
+{
+	int rc = fs_check_mountpoint(conf.mountpoint, eb);
+
+	return rc ? rc : fs_kern_mount(conf.fuse_opts, max_read, conf.mountpoint, eb);
+}
+
 static int make_mount(uint32_t max_read, int *fd, struct errbuf *eb)
 {
+	struct ctl_turn turn;
+
 	if (mounted || !max_read || max_read > READ_MOST)
 		return err_set(eb, -EINVAL, "there is a mount already");
-	*fd = fs_kern_mount(conf.fuse_opts, max_read, conf.mountpoint, eb);
+	ctl_turn_begin(&turn);
+	*fd = look_and_mount(max_read, eb);
 	to_null(STDERR_FILENO, STDERR_FILENO);
-	if (*fd < 0)
-		return *fd;
-	mounted = true;
-	unmounter_note(eb);
-	return 0;
+	mounted = *fd >= 0;
+	if (mounted)
+		unmounter_note(eb);
+	/* Not before: what is found there is ours. */
+	ctl_turn_end(&turn);
+	return mounted ? 0 : *fd;
 }
 
 static int unmounter_make_socket(uint32_t kind, int *fd, struct reply *out)

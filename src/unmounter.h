@@ -8,7 +8,8 @@
  *   ------                                -------
  *   unmounter_start() forks ----------->  waits; has nothing open but the socket, and standard
  *   ... hears the server                  error until there is a mount, for fusermount3
- *   unmounter_mount() ----------------->  mount(2), or fusermount3; looks up which mount it is
+ *   unmounter_mount() ----------------->  looks at the mount point again; mount(2), or fusermount3;
+ *                                         looks up which mount it is
  *            <---- /dev/fuse -----------
  *   unmounter_control() --------------->  makes the control socket of that mount
  *            <---- the socket ----------

@@ -2,46 +2,21 @@
 /*
  * The files of the sockets. Other daemons of the same user may be at work in its
  * directory: the next mount of the same device number puts its socket in the place of ours,
- * and the last daemon to end removes the directory. A lock on the directory makes them take
- * turns, so that nobody removes what another one has just made.
+ * and the last daemon to end removes the directory. They take turns (turn.h), so that nobody removes
+ * what another one has just made. If a turn does not come, the file is made anyway.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "ctl/impl.h"
+#include "ctl/turn.h"
 
-#define TURN_MS 10              /* between two tries to lock the directory */
-#define TURNS 100
 #define TRIES 10                /* to have a directory that another daemon removes */
-
-/*
- * Other daemons of this user replace and remove files in the directory, too, and the last one
- * removes the directory. The lock is never held for long; if it is, somebody else holds it, and
- * the file is made anyway.
- */
-static int lock_directory(const char *dir)
-{
-	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	for (int i = 0; fd >= 0 && i < TURNS; i++) {
-		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-			break;
-		usleep(TURN_MS * 1000);
-	}
-	return fd;
-}
-
-static void unlock_directory(int fd)
-{
-	if (fd >= 0)
-		close(fd);
-}
 
 /* The device number of our own mount. */
 static int find_mount(const char *mountpoint, struct ctl_mount *m, struct errbuf *eb)
@@ -86,9 +61,10 @@ static int make_socket(struct ctl_socket *s, enum ctl_socket_kind kind, const ch
 
 	if (fd < 0)
 		return err_set(eb, -errno, "cannot make a socket: %s", strerror(errno));
-	lock = lock_directory(dir);
+	lock = ctl_turn_lock(dir);
 	rc = bind_to(s, fd, kind == CTL_SOCKET_RINGS ? 0666 : 0600);
-	unlock_directory(lock);
+	if (lock >= 0)
+		close(lock);
 	if (rc) {
 		close(fd);
 		err_set(eb, rc, "cannot make the socket '%s': %s", s->name, strerror(-rc));
@@ -133,13 +109,14 @@ void ctl_socket_remove(struct ctl_socket *s)
 		return;
 	memcpy(dir, s->name, sizeof(dir));
 	*strrchr(dir, '/') = '\0';
-	lock = lock_directory(dir);
+	lock = ctl_turn_lock(dir);
 	if (lstat(s->name, &st) == 0 && st.st_dev == s->dev && st.st_ino == s->ino &&
 	    unlink(s->name) < 0)
 		log_warn("cannot remove '%s': %s", s->name, strerror(errno));
 	/* Fails as long as there are others. Not rmdir(), which is on no list (sandbox.c). */
 	unlinkat(AT_FDCWD, dir, AT_REMOVEDIR);
-	unlock_directory(lock);
+	if (lock >= 0)
+		close(lock);
 	s->name[0] = '\0';
 }
 

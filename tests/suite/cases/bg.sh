@@ -43,3 +43,71 @@ gateway_down
 "$BIN" "$REMOTE" "$MNT" -o "$options,bg" 2>/dev/null || fail "a mount with bg"
 kill -TERM "$(daemon_of)"
 until_true "the end in the background" no_daemon
+
+# Two commands for one place, as of a `mount -a` that is said twice, and for a directory that is removed while
+# they wait.
+mkdir "$TMPDIR/place"
+commands=()
+for n in 1 2 3; do
+	place=$MNT
+	(( n < 3 )) || place=$TMPDIR/place
+	"$BIN" -f "$REMOTE" "$place" -o "$options,bg" 2>"$TMPDIR/said.$n" & commands+=($!)
+	until_true "the attempt of command $n" grep -q 'trying for 10000 minutes' "$TMPDIR/said.$n"
+done
+rmdir "$TMPDIR/place"
+gateway_up 20141 "$NFSRDMA_SERVER"
+# mounts_here - how many there are, one upon the other.
+mounts_here() { grep -c " $MNT fuse" /proc/mounts; }
+# all_but_one PID... - these have ended.
+all_but_one() {
+	local pid left=0
+	for pid; do [[ ! -d /proc/$pid ]] || (( left++ )); done
+	(( left <= 1 ))
+}
+# refused_by FILE TEXT - beside what is said of attempts and connections, that is one line with this text.
+refused_by() {
+	local said
+	said=$(grep -vE 'trying for|: connection [0-9]' "$1")
+	[[ $said == "nfsrdma-fuse: $2"* && $said != *$'\n'* ]] || fail "no '$2', or more than that: $(<"$1")"
+}
+# one_of FILE... - one of these commands has mounted, and each of the others has said why it has not.
+one_of() {
+	local file mounted=0
+	until_true "one mount" is_mounted
+	for file; do
+		if grep -q "is mounted on '$MNT'" "$file"; then (( mounted++ ));
+		else refused_by "$file" "cannot mount on '$MNT': it is busy"; fi
+	done
+	equal "$mounted $(mounts_here)" "1 1" "commands that have mounted, and mounts"
+	ls "$MNT" >/dev/null || fail "the mount of several commands"
+	unmount && until_true "the end" no_daemon
+	is_mounted && fail "a mount is left"
+}
+wait "${commands[2]}"; equal $? 32 "the status of the command whose directory was removed"
+refused_by "$TMPDIR/said.3" "cannot mount on '$TMPDIR/place': No such file"
+until_true "one of two commands with bg ends" all_but_one "${commands[@]}"
+one_of "$TMPDIR"/said.[12]
+# At the same time.
+for _ in {1..5}; do
+	commands=()
+	for n in 1 2 3 4; do "$BIN" -f "$REMOTE" "$MNT" -o "$options" 2>"$TMPDIR/said.$n" & commands+=($!); done
+	until_true "all but one of the commands end" all_but_one "${commands[@]}"
+	one_of "$TMPDIR"/said.[1-4]
+done
+# The look and the mount are one step for others of this program: who looks waits while another one is at it.
+if [[ $(id -u) == 0 ]] && type flock >/dev/null 2>&1; then
+	mkdir -m 700 /run/nfsrdma-fuse
+	exec 7</run/nfsrdma-fuse
+	flock 7
+	"$BIN" -f "$REMOTE" "$MNT" -o "$options" 2>"$TMPDIR/said.1" 7<&- & command=$!
+	until_true "it has heard the server" grep -q ': connection [0-9]' "$TMPDIR/said.1"
+	nap 1
+	is_mounted && fail "it does not wait for its turn"
+	mount -t tmpfs none "$MNT" || fail "a mount of another kind"
+	exec 7<&-
+	wait $command; equal $? 32 "the status of the mount whose place was taken"
+	refused_by "$TMPDIR/said.1" "cannot mount on '$MNT': it is busy"
+	umount "$MNT" || fail "umount of the other kind"
+	[[ ! -e /run/nfsrdma-fuse ]] || fail "its directory is left: $(ls -la /run/nfsrdma-fuse)"
+fi
+gateway_down
