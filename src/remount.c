@@ -45,12 +45,20 @@ static unsigned long with_options(unsigned long flags, const struct options *o)
 	       (o->noexec ? MS_NOEXEC : 0) | (o->noatime ? MS_NOATIME : 0);
 }
 
-/* fd: the mount's root. */
-static int change_flags(int fd, const struct options *o, struct errbuf *eb)
+/* fd: the mount's root. 0 or -errno. */
+static int set_flags(int fd, unsigned long flags)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return mount("none", path, NULL, flags, NULL) < 0 ? -errno : 0;
+}
+
+/* fd: the mount's root. *was: its flags before, if they are others now; else 0. */
+static int change_flags(int fd, const struct options *o, unsigned long *was, struct errbuf *eb)
 {
 	struct options is = *o, to;
 	unsigned long flags = 0;
-	char path[64];
 	bool other;
 	int rc = flags_now(fd, &is, &flags);
 
@@ -62,21 +70,28 @@ static int change_flags(int fd, const struct options *o, struct errbuf *eb)
 	if (geteuid() != 0)
 		return err_set(eb, -EPERM, "only root may change ro, nosuid, nodev, noexec and noatime of a mount; "
 			       "unmount '%s', and mount it again with the new options", o->mountpoint);
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	if (mount("none", path, NULL, with_options(flags, &to), NULL) < 0)
-		return err_set(eb, -errno, "cannot change the flags of the mount on '%s': %s%s", o->mountpoint,
-			       strerror(errno), errno == EBUSY ? "; files are open for writing there" : "");
+	rc = set_flags(fd, with_options(flags, &to));
+	if (rc)
+		return err_set(eb, rc, "cannot change the flags of the mount on '%s': %s%s", o->mountpoint,
+			       strerror(-rc), rc == -EBUSY ? "; files are open for writing there" : "");
+	*was = flags;
 	return 0;
 }
 
-static int change_kernel(const struct ctl_peer *p, const struct options *o, struct errbuf *eb)
+/* The kernel is the first, because only its flags can be put back: what the daemon's options were nobody
+ * says. fd: the mount's root. */
+static int change_both(const struct ctl_peer *p, int fd, const struct options *o, struct errbuf *eb)
 {
-	int fd = ctl_mount_open(&p->mount, O_PATH), rc;
+	unsigned long was = 0;
+	int rc = change_flags(fd, o, &was, eb), back;
 
-	if (fd < 0)
-		return err_set(eb, fd, "cannot open the mount on '%s': %s", o->mountpoint, strerror(-fd));
-	rc = change_flags(fd, o, eb);
-	close(fd);
+	if (rc)
+		return rc;
+	rc = ctl_ask_command(p, "remount", "options", o->list, NULL, eb);
+	back = rc && was ? set_flags(fd, was) : 0;
+	if (back)
+		log_warn("remount: the flags of the mount on '%s' have changed, and cannot be put back: %s",
+			 o->mountpoint, strerror(-back));
 	return rc;
 }
 
@@ -84,12 +99,15 @@ int remount_main(const struct options *o)
 {
 	struct errbuf eb = { "" };
 	struct ctl_peer p;
-	int rc = ctl_peer_find(&p, o->mountpoint, &eb);
+	int rc = ctl_peer_find(&p, o->mountpoint, &eb), fd;
 
-	if (!rc)
-		rc = ctl_ask_command(&p, "remount", "options", o->list, NULL, &eb);
-	if (!rc)
-		rc = change_kernel(&p, o, &eb);
+	if (!rc) {
+		fd = ctl_mount_open(&p.mount, O_PATH);
+		rc = fd < 0 ? err_set(&eb, fd, "cannot open the mount on '%s': %s", o->mountpoint, strerror(-fd)) :
+		     change_both(&p, fd, o, &eb);
+		if (fd >= 0)
+			close(fd);
+	}
 	ctl_peer_free(&p);
 	if (!rc)
 		return 0;

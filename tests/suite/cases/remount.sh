@@ -58,10 +58,15 @@ remount writebehind=12,readahead=8388608
 dd if=/dev/zero of="$WORK/held" bs=64k count=8 status=none || fail "data with them"
 at_least "$(( $(stat_now behind.bytes) - held ))" 1 "bytes held with write-behind"
 
-# The kernel's flags.
+# The kernel's flags. All of a list is done, or nothing: what the kernel refuses, and what the daemon does.
+before=$(info readahead)
 if [[ $(id -u) == 0 ]]; then
+	flags=$(findmnt -no OPTIONS "$MNT")
 	exec 8>"$WORK/open"
-	refused "files are open for writing" ro
+	refused "files are open for writing" ro,readahead=0
+	equal "$(info readahead)" "$before" "read-ahead after a list that the kernel has refused"
+	refused "option rsize cannot be changed" noexec,rsize=65536
+	equal "$(findmnt -no OPTIONS "$MNT")" "$flags" "flags after a list that the daemon has refused"
 	exec 8>&-
 	remount ro,noexec
 	[[ $(findmnt -no OPTIONS "$MNT") == ro,*noexec* ]] || fail "not read-only: $(findmnt -no OPTIONS "$MNT")"
@@ -70,7 +75,8 @@ if [[ $(id -u) == 0 ]]; then
 	[[ $(findmnt -no OPTIONS "$MNT") == rw,*noexec* ]] || fail "not what it was: $(findmnt -no OPTIONS "$MNT")"
 	touch "$WORK/new" || fail "a file in a mount that is writable again"
 else
-	refused "only root" ro
+	refused "only root" ro,readahead=0
+	equal "$(info readahead)" "$before" "read-ahead after a list that takes root"
 fi
 
 # A program that waits for a server that is dead is let go by "soft".
