@@ -2,8 +2,8 @@
 # shellcheck shell=bash
 # The command doctor beside a real server: what it says of a good one, of one without RDMA, of a path
 # that is dead, of an export that is not there, and of too little locked memory. Its report, also of a
-# mount that runs.
-[[ $NFSRDMA_KERNEL == ganesha ]] || skip "the server's ports and addresses are played on this machine"
+# mount that runs. In a guest, where there is one: what it says of an RDMA device.
+[[ $NFSRDMA_KERNEL == ganesha || $NFSRDMA_FABRIC == rxe ]] || skip "no RDMA device, and the server's ports are not played"
 trap end_all EXIT
 
 # doctor STATUS ARG... - what it says goes to $SAID, each finding a line.
@@ -24,6 +24,32 @@ says() {
 	fail "no line with '$*' in: $(<"$SAID")"
 }
 no_line() { ! grep -qF -- "$1" "$SAID" || fail "'$1' is in: $(<"$SAID")"; }
+
+# An RDMA device. The one that the server is behind keeps its link: one more has its own, and loses that.
+if [[ $NFSRDMA_KERNEL != ganesha ]]; then
+	doctor 0 "$REMOTE" -o "vers=$VERS,$MOUNT_OPTIONS"
+	no_line "costs something:"
+	no_line "in the way:"
+	says "good: RDMA device: rxe1 port 1 is ACTIVE (Ethernet, " ", MTU 4096 in use)"
+	says "good: RDMA driver: rdma_rxe"
+	says "good: fabric: an RDMA device (verbs)"
+	says "good: mount:" "version $VERS by verbs, 1 path,"
+	says "good: path:" "(verbs, 2 connections)"
+	says "good: locked memory:" "the mount locks up to"
+	vm-root ip link add doctor0 type veth peer name doctor1 || fail "no more links"
+	vm-root ip link set doctor0 up && vm-root ip link set doctor1 up || fail "the link does not come up"
+	vm-root rdma link add rxe9 type rxe netdev doctor0 || fail "no more devices"
+	doctor 0 -o "vers=$VERS,$MOUNT_OPTIONS"
+	# An MTU of 1500 has room for 1024.
+	says "good: RDMA device: rxe9 port 1 is ACTIVE (" ", MTU 1024 in use)"
+	vm-root ip link set doctor1 down || fail "the link does not go down"
+	doctor 1 -o "vers=$VERS,$MOUNT_OPTIONS"
+	says "costs something: RDMA device: rxe9 port 1 is DOWN (" "nothing goes there"
+	says "remedy: its cable or switch; 'ip link set up' its interface"
+	says "good: RDMA device: rxe1 port 1 is ACTIVE"
+	vm-root rdma link delete rxe9 && vm-root ip link delete doctor0 || fail "the device does not go"
+	exit 0
+fi
 
 options=vers=$VERS,fabric=iwarp
 
