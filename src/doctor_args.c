@@ -88,6 +88,7 @@ static int take_options(struct options *o, const struct words *w, struct errbuf 
 
 struct doctor_arg {
 	struct options opt;
+	const char *list;               /* all of -o, "" */
 	bool has_server;
 };
 
@@ -118,17 +119,11 @@ static struct nfs_chosen doctor_args_chosen(struct nfs_client *cl, const void *a
 	return setup_chosen(cl, &a->opt);
 }
 
-/* Words that only this user knows the meaning of. */
-static void private_words(struct doctor_config *cfg, const struct options *o)
+static int doctor_args_options(const void *arg, doctor_option_fn *fn, void *to)
 {
-	unsigned n = 0;
+	const struct doctor_arg *a = arg;
 
-	for (unsigned i = 0; i < o->remoteports.n; i++)
-		cfg->private_words[n++] = o->remoteports.text[i];
-	if (o->stats)
-		cfg->private_words[n++] = o->stats;
-	if (o->fsname && strcmp(o->fsname, o->source) != 0)
-		cfg->private_words[n++] = o->fsname;
+	return options_each(a->list, fn, to);
 }
 
 static int doctor_args_run(const struct words *w, const struct doctor_arg *a)
@@ -139,7 +134,6 @@ static int doctor_args_run(const struct words *w, const struct doctor_arg *a)
 		.uid = geteuid(),
 		.program = PACKAGE_STRING,
 		.libfuse = fuse_pkgversion(),
-		.options = w->options ? w->options : "",
 		.source = w->source,
 		.server = w->source ? o->server : NULL,
 		.export = w->source ? o->export : NULL,
@@ -149,11 +143,11 @@ static int doctor_args_run(const struct words *w, const struct doctor_arg *a)
 		.port = o->port,
 		.plan = doctor_args_plan,
 		.chosen = doctor_args_chosen,
+		.options = doctor_args_options,
 		.arg = a,
 		.report = w->report,
 	};
 
-	private_words(&cfg, o);
 	return doctor_run(&cfg);
 }
 
@@ -173,6 +167,7 @@ int doctor_args_main(int argc, char **argv)
 		log_err("doctor: %s", eb.text);
 	} else {
 		a.has_server = w.source;
+		a.list = w.options ? w.options : "";
 		status = doctor_args_run(&w, &a);
 	}
 	options_free(&a.opt);

@@ -115,6 +115,12 @@ struct options {
 int options_parse(struct options *o, int argc, char *const *argv, struct errbuf *eb);
 void options_free(struct options *o);
 
+/* One option of a list. is_free: the value may be anything, names of people and paths as well. name NULL: the
+ * option has no row, so its name is free, too, and all of it is in value; else value NULL: there is none. */
+typedef void options_fn(void *to, const char *name, const char *value, bool is_free);
+/* Calls fn for each option of such a list. 0, or -ENOMEM. */
+int options_each(const char *list, options_fn *fn, void *to);
+
 /*
  * A remount: *to becomes o with what the list of options says, which may only change what can be changed
  * while the mount is there: what the daemon changes. Of what the kernel changes *to has what the list

@@ -256,6 +256,18 @@ static int take_option(struct options *o, char *word, struct errbuf *eb)
 		       word, PACKAGE_NAME);
 }
 
+/* Copies the list's first option to word, which has room for all of the list, and returns what is behind it. */
+static const char *store_next(const char *list, char *word)
+{
+	for (; *list && *list != ','; list++) {
+		if (*list == '\\' && (list[1] == ',' || list[1] == '\\'))
+			list++;
+		*word++ = *list;
+	}
+	*word = '\0';
+	return *list ? list + 1 : list;
+}
+
 int opt_take_list(struct options *o, const char *list, struct errbuf *eb)
 {
 	char *word = malloc(strlen(list) + 1);
@@ -264,19 +276,41 @@ int opt_take_list(struct options *o, const char *list, struct errbuf *eb)
 	if (!word)
 		return opt_no_memory(eb);
 	while (*list && !err) {
-		size_t n = 0;
-
-		for (; *list && *list != ','; list++) {
-			if (*list == '\\' && (list[1] == ',' || list[1] == '\\'))
-				list++;
-			word[n++] = *list;
-		}
-		if (*list == ',')
-			list++;
-		word[n] = '\0';
-		if (n > 0)
+		list = store_next(list, word);
+		if (*word)
 			err = take_option(o, word, eb);
 	}
 	free(word);
 	return err;
+}
+
+/* Of a number and of a word of a few it is known what they say. */
+static bool store_is_free(const struct row *r)
+{
+	const struct row *m = r ? opt_meaning(r) : NULL;
+
+	return !m || (m->kind != UINT && m->kind != CHOICE && m->kind != FLAG && m->kind != TRI);
+}
+
+int options_each(const char *list, options_fn *fn, void *to)
+{
+	char *word = malloc(strlen(list) + 1), *value;
+	const struct row *r;
+
+	if (!word)
+		return -ENOMEM;
+	while (*list) {
+		list = store_next(list, word);
+		if (!*word)
+			continue;
+		value = strchr(word, '=');
+		if (value)
+			*value = '\0';
+		r = opt_row_named(word);
+		if (value && !r)
+			*value = '=';
+		fn(to, r ? word : NULL, !r ? word : value ? value + 1 : NULL, store_is_free(r));
+	}
+	free(word);
+	return 0;
 }

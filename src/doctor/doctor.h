@@ -26,14 +26,15 @@ enum doctor_plan {
 	DOCTOR_V3, DOCTOR_V41, DOCTOR_V42,      /* the mount's, with that version */
 };
 
-#define DOCTOR_PRIVATE_MAX 32u
+/* An option as it was given. is_free: the value may be anything, so it is not in the report; value NULL: there is
+ * none. name NULL: all of it is in value. */
+typedef void doctor_option_fn(void *to, const char *name, const char *value, bool is_free);
 
 struct doctor_config {
 	const char *root;               /* /sys, /proc, /dev and /etc are below it; "" */
 	uid_t uid;                      /* who would mount */
 	const char *program;            /* its name and version; libfuse's version */
 	const char *libfuse;
-	const char *options;            /* as they were given, "" */
 	/* NULL: no server is asked. source: SERVER:/EXPORT. */
 	const char *source, *server, *export;
 	bool shared;                    /* the options let other users use the mount */
@@ -43,10 +44,10 @@ struct doctor_config {
 	/* What the options make of a mount. Blocks in the resolver. 0, or -errno with eb set. */
 	int (*plan)(struct nfs_config *out, enum doctor_plan how, const void *arg, struct errbuf *eb);
 	struct nfs_chosen (*chosen)(struct nfs_client *cl, const void *arg);
+	/* Calls fn for each option. 0, or -errno. */
+	int (*options)(const void *arg, doctor_option_fn *fn, void *to);
 	const void *arg;
 	const char *report;             /* a file to write; NULL: none */
-	/* Words of the options that are nobody's business: they are not in the report. NULL ends them. */
-	const char *private_words[DOCTOR_PRIVATE_MAX + 1];
 };
 
 /* Exit statuses: the worst that was found. DOCTOR_FAILED: the command line is wrong, or the report could

@@ -117,21 +117,86 @@ static size_t hide_address(const char *text, const char *at)
 	return 0;
 }
 
+static void hide_word_put(const struct hide_word *w, enum hide_kind kind, FILE *f)
+{
+	if (w)
+		fprintf(f, "%s-%u", kinds[w->kind], w->number);
+	else
+		fprintf(f, "%s-?", kinds[kind]);
+}
+
+void hide_put_whole(struct hide *h, FILE *f, const char *text)
+{
+	size_t len = strchr(text, '/') ? strlen(text) : strcspn(text, "~");
+
+	hide_word_put(hide_note(h, HIDE_NAME, text, len), HIDE_NAME, f);
+	if (text[len]) {
+		fputc('~', f);
+		hide_put_whole(h, f, text + len + 1);
+	}
+}
+
+/* How much at `at` is an address or a noted word. *w NULL: there was no room to note it. 0: nothing. */
+static size_t hide_known(struct hide *h, const char *text, const char *at, const struct hide_word **w)
+{
+	size_t len = hide_address(text, at), other;
+	const struct hide_word *longer = hide_at(h, text, at, &other);
+
+	*w = len ? hide_note(h, HIDE_ADDRESS, at, len) : NULL;
+	if (longer && other >= len) {
+		*w = longer;
+		len = other;
+	}
+	return len;
+}
+
+/* Commands in messages of ours. */
+static bool hide_is_command(const char *text)
+{
+	static const char *const begins[] = { "ulimit -", "getent ", "showmount -", "ip link set ", "rdma " };
+
+	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
+		if (strncmp(text, begins[i], strlen(begins[i])) == 0)
+			return true;
+	return false;
+}
+
+/* How much behind the quote at `at` is to be hidden as a whole: a server's or a user's words, which nobody has noted.
+ * They end with a quote that no letter follows, or with the line: a long message has lost its middle. */
+static size_t hide_quoted(struct hide *h, const char *text, const char *at)
+{
+	const struct hide_word *w;
+	size_t len = 0, known = 0;
+
+	if (*at != '\'' || (at > text && in_word(at[-1])) || hide_is_command(at + 1))
+		return 0;
+	for (at++; at[len] && at[len] != '\n' && (at[len] != '\'' || in_word(at[len + 1])); )
+		len++;
+	while (known < len) {
+		size_t n = hide_known(h, text, at + known, &w);
+
+		if (!n && in_word(at[known]))
+			return len;
+		known += n ? n : 1;
+	}
+	return 0;
+}
+
 void hide_put(struct hide *h, FILE *f, const char *text)
 {
 	for (const char *at = text; *at; ) {
-		size_t len = hide_address(text, at), other;
-		const struct hide_word *w = len ? hide_note(h, HIDE_ADDRESS, at, len) : NULL;
-		const struct hide_word *longer = hide_at(h, text, at, &other);
+		size_t quoted = hide_quoted(h, text, at), len;
+		const struct hide_word *w;
 
-		if (longer && other >= len) {
-			w = longer;
-			len = other;
+		if (quoted) {
+			fputc('\'', f);
+			hide_word_put(hide_note(h, HIDE_NAME, at + 1, quoted), HIDE_NAME, f);
+			at += 1 + quoted;
+			continue;
 		}
-		if (w)
-			fprintf(f, "%s-%u", kinds[w->kind], w->number);
-		else if (len)
-			fputs("address-?", f);
+		len = hide_known(h, text, at, &w);
+		if (len)
+			hide_word_put(w, HIDE_ADDRESS, f);
 		else
 			fputc(*at, f);
 		at += len ? len : 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Names and addresses in texts, replaced by what says which is the same as which and no more:
- * "server-1", "address-2", "path-1". A text may come from anywhere, so what looks like an address is
- * replaced although nobody has named it.
+ * "server-1", "address-2", "path-1". A text may come from anywhere, so what looks like an address, or is
+ * quoted, is replaced although nobody has named it.
  */
 #pragma once
 
@@ -27,6 +27,9 @@ struct hide {
 void hide_add(struct hide *h, enum hide_kind kind, const char *text);
 /* A path: as a whole, and each of its names. "/" is nobody's. */
 void hide_add_path(struct hide *h, const char *path);
-/* Writes the text without them. Addresses that it finds are noted. */
+/* Writes what stands for a text as a whole; for each part of one with '~'. */
+void hide_put_whole(struct hide *h, FILE *f, const char *text);
+/* Writes the text without them, and without what is quoted: '...' is somebody's name, unless it is made of words that
+ * are noted, or is a command of ours. Addresses that it finds are noted. */
 void hide_put(struct hide *h, FILE *f, const char *text);
 void hide_free(struct hide *h);

@@ -70,6 +70,30 @@ static void hide_user(struct hide *h, uid_t uid)
 	hide_add_path(h, pw->pw_dir);
 }
 
+/* Other lines may have it, too: as a whole, or what is between the '~' of several addresses. */
+static void hide_option(void *to, const char *name, const char *value, bool is_free)
+{
+	struct hide *h = to;
+	size_t len;
+
+	if (!is_free || !value)
+		return;
+	if (strchr(value, '/')) {
+		hide_add_path(h, value);
+		return;
+	}
+	for (; *value; value += len + (value[len] == '~')) {
+		char *piece;
+
+		len = strcspn(value, "~");
+		piece = strndup(value, len);
+		/* A number is nobody's name, and may be any other line's. */
+		if (piece && piece[strspn(piece, "0123456789")])
+			hide_add(h, HIDE_NAME, piece);
+		free(piece);
+	}
+}
+
 static void report_hides(struct doctor *d)
 {
 	const struct doctor_config *cfg = d->cfg;
@@ -86,12 +110,7 @@ static void report_hides(struct doctor *d)
 		free(first);
 	}
 	hide_add_path(h, cfg->export);
-	for (unsigned i = 0; cfg->private_words[i]; i++) {
-		if (cfg->private_words[i][0] == '/')
-			hide_add_path(h, cfg->private_words[i]);
-		else
-			hide_add(h, HIDE_NAME, cfg->private_words[i]);
-	}
+	cfg->options(cfg->arg, hide_option, h);
 	hide_host(h);
 	hide_user(h, cfg->uid);
 	hide_user(h, getuid());
@@ -166,13 +185,28 @@ static void report_machine(const struct report *r)
 	report_libraries(r);
 }
 
+/* What may be anything leaves by no other way than as what it was noted as. */
+static void report_option(void *to, const char *name, const char *value, bool is_free)
+{
+	const struct report *r = to;
+
+	fprintf(r->f, "    %s%s", name ? name : "", name && value ? "=" : "");
+	if (is_free && value)
+		hide_put_whole(&r->d->hide, r->f, value);
+	else if (value)
+		fputs(value, r->f);
+	fputc('\n', r->f);
+}
+
 static void report_findings(const struct report *r)
 {
 	char text[NFS_CHOSEN_TEXT];
 
 	report_line(r, "== options");
 	report_line(r, "source: %s", r->d->cfg->source ? r->d->cfg->source : "none");
-	report_line(r, "options: %s", r->d->cfg->options);
+	report_line(r, "options:");
+	if (r->d->cfg->options(r->d->cfg->arg, report_option, (void *)r))
+		report_line(r, "(out of memory)");
 	report_line(r, "== findings");
 	for (unsigned i = 0; i < r->d->n; i++) {
 		const struct doctor_finding *f = &r->d->finding[i];

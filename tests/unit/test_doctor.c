@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "doctor/doctor_impl.h"
+#include "options_impl.h"
 
 static char root[] = "/tmp/doctor.XXXXXX";
 static struct doctor_config cfg;
@@ -28,7 +29,13 @@ static struct play {
 	int rc;
 	const char *why;
 	void (*log)(void);
+	const char *options;            /* NULL: none */
 } play;
+
+static int play_options(const void *arg, doctor_option_fn *fn, void *to)
+{
+	return options_each(play.options ? play.options : "", fn, to);
+}
 
 static int play_plan(struct nfs_config *out, enum doctor_plan how, const void *arg, struct errbuf *eb)
 {
@@ -82,7 +89,7 @@ static void begin(void)
 	cr_assert(mkdtemp(root));
 	setenv("PATH", "/usr/sbin:/usr/bin", 1);
 	cfg = (struct doctor_config){
-		.root = root, .uid = 1000, .program = "nfsrdma-fuse 1", .libfuse = "3", .options = "", .lanes = 2,
+		.root = root, .uid = 1000, .program = "nfsrdma-fuse 1", .libfuse = "3", .options = play_options, .lanes = 2,
 		.port = 20049, .plan = play_plan, .fabric = NFS_PLAN_AUTO,
 	};
 	play = (struct play){ .limit = SIZE_MAX, .wanted = 40 << 20, .lanes = 2 };
@@ -327,6 +334,9 @@ static void log_names(void)
 	log_warn("cannot connect to fileserver.corp.example port 20049 from 192.168.17.5: refused");
 	log_warn("FILESERVER at [fd00:17::25%%eth0]:20049, fd00:17::25, and 192.168.17.5:/secret/project");
 	log_warn("'/secret/project/plans' and 'plans' of /var/log/counters.jane, jane's alpha.corp.example~192.168.17.6.");
+	log_warn("the server's user 'dorothy@hr.example.org' is unknown here, and does 'getent passwd' know the name?");
+	log_warn("it is another server (its name is 'nas7 of Acme', that of the mounted one 'dorothy@hr.example.org')");
+	log_warn("cannot find an address for 'omega2'; '/srv/acme/x' ... and 'O'Brien's cut off");
 	log_warn("from 00:1b:21:aa:bb:cc at 12:30:45, ratio 3.14, version 6.12.1, see a::b");
 }
 
@@ -334,11 +344,13 @@ Test(doctor, nothing_of_the_user_is_in_the_report)
 {
 	static const char *const words[] = {
 		"fileserver", "corp", "192.168", "fd00", "secret", "project", "counters.jane", "jane", "alpha",
-		"1b:21", "volume9",
+		"1b:21", "volume9", "dorothy", "example", "nas7", "acme", "omega", "brien",
 	};
 	const char *const known[] = {
 		"library: libibverbs.so", "program: nfsrdma-fuse 1", "in the way: addresses: cannot find",
 		"server-1", "path-1", "12:30:45, ratio 3.14, version 6.12.1",
+		"    vers=4.1\n", "is unknown here, and does 'getent passwd' know the name?",
+		"that of the mounted one 'name-",
 	};
 	const struct passwd *pw = getpwuid(cfg.uid);
 	char host[256] = "", *text;
@@ -347,10 +359,8 @@ Test(doctor, nothing_of_the_user_is_in_the_report)
 	cfg.source = "fileserver.corp.example:/secret/project/plans";
 	cfg.server = "fileserver.corp.example";
 	cfg.export = "/secret/project/plans";
-	cfg.options = "stats=/var/log/counters.jane,remoteports=alpha.corp.example~192.168.17.6,fsname=volume9";
-	cfg.private_words[0] = "/var/log/counters.jane";
-	cfg.private_words[1] = "alpha.corp.example";
-	cfg.private_words[2] = "volume9";
+	play.options = "stats=/var/log/counters.jane,remoteports=alpha.corp.example~192.168.17.6,fsname=volume9,"
+		"remoteports=omega2~alpha.corp.example,vers=4.1,fsname=7";
 	play.rc = -EHOSTUNREACH;
 	play.wanted = 0;
 	play.why = "cannot find an address for 'fileserver.corp.example': no such name";
@@ -371,6 +381,50 @@ Test(doctor, nothing_of_the_user_is_in_the_report)
 		cr_expect(!strstr(text, host), "this host's name is in the report");
 	if (pw && strlen(pw->pw_name) > 3)
 		cr_expect(!strstr(text, pw->pw_name), "the user's name is in the report");
+	free(text);
+}
+
+/* Each option of the table, and some that are not there, with a value that nobody else may see. */
+Test(doctor, no_free_value_of_any_option_is_in_the_report)
+{
+	char options[16384] = "x-acme.secret,x-systemd.requires=secret,X-secret=1,unheard_secret=/a/secret", value[64], want[96];
+	char *text;
+	size_t n = strlen(options);
+	unsigned kept = 0, hidden = 0;
+
+	cr_redirect_stdout();
+	for (size_t i = 0; i < opt_rows; i++) {
+		const struct row *r = opt_meaning(&opt_table[i]);
+
+		if (r->kind == CHOICE)
+			snprintf(value, sizeof(value), "=%s", r->choices[0].word);
+		else if (r->kind == UINT)
+			snprintf(value, sizeof(value), "=%u", r->max);
+		else
+			snprintf(value, sizeof(value), "%s", r->kind == FLAG || r->kind == TRI ? "" : i % 2 ? "=secret" :
+				 "=/srv/secret/x~secret\\,secret");
+		n += (size_t)snprintf(options + n, sizeof(options) - n, ",%s%s", opt_table[i].name, value);
+		cr_assert_lt(n, sizeof(options));
+	}
+	play.options = options;
+	text = report_text();
+	cr_expect_null(strstr(text, "secret"), "%.60s", strstr(text, "secret") ? strstr(text, "secret") : "");
+	for (size_t i = 0; i < opt_rows; i++) {
+		const struct row *r = opt_meaning(&opt_table[i]);
+		bool is_free = r->kind == STRING || r->kind == IGNORE || r->kind == REFUSE;
+
+		if (r->kind == CHOICE)
+			snprintf(value, sizeof(value), "=%s\n", r->choices[0].word);
+		else if (r->kind == UINT)
+			snprintf(value, sizeof(value), "=%u\n", r->max);
+		else
+			snprintf(value, sizeof(value), "%s", is_free ? "=" : "\n");
+		snprintf(want, sizeof(want), "\n    %s%s", opt_table[i].name, value);
+		cr_expect(strstr(text, want), "'%s' is not in the report", want + 1);
+		hidden += is_free;
+		kept += !is_free;
+	}
+	cr_expect(hidden > 30 && kept > 50, "%u are hidden, and %u are not", hidden, kept);
 	free(text);
 }
 
@@ -428,6 +482,21 @@ Test(doctor_hide, words)
 	expect_hidden(&h, "bo, about bo's box", "user-1, about user-1's box");
 	expect_hidden(&h, "/a1/house/x, 'house', /a1, a10", "path-1/x, 'path-3', /path-2, a10");
 	expect_hidden(&h, "/", "/");
+	hide_free(&h);
+}
+
+Test(doctor_hide, quoted)
+{
+	struct hide h = { .n = 0 };
+
+	hide_add(&h, HIDE_SERVER, "srv1");
+	hide_add_path(&h, "/export");
+	expect_hidden(&h, "'srv1:/export' on '10.0.0.1'", "'server-1:path-1' on 'address-1'");
+	expect_hidden(&h, "'bob', 'srv1:/x y', 'bob'; bob's 'O'Brien'", "'name-1', 'name-2', 'name-1'; name-1's 'name-3'");
+	expect_hidden(&h, "with 'ulimit -l 64' and the server's, users' limit", "with 'ulimit -l 64' and the server's, users' limit");
+	/* What was cut off, to the end of the line. */
+	expect_hidden(&h, "a 'long one ... \nb", "a 'name-4\nb");
+	expect_hidden(&h, "'' '/'", "'' '/'");
 	hide_free(&h);
 }
 

@@ -118,13 +118,13 @@ says "good: locked memory: a limit of 64 KiB, and iWARP in user space locks none
 # the report, of a mount that runs
 mount_up
 echo text >"$WORK/secretname" || fail write
-doctor 0 "$REMOTE" -o "$options,stats=/var/tmp/secretstats" --report "$TMPDIR/report"
+doctor 0 "$REMOTE" -o "$options,stats=/var/tmp/secretstats,comment=secretword,x-secretname" --report "$TMPDIR/report"
 equal "$(stat -c %a "$TMPDIR/report")" 600 "the report's mode"
 for text in "program: nfsrdma-fuse" "library: libibverbs.so" "distribution:" "== findings" "good: mount:" \
 	"chosen: version $VERS" "server-1" "== a mount that runs: " '"rpc.calls":' '"inline_send":'; do
 	grep -qF -- "$text" "$TMPDIR/report" || fail "no '$text' in the report: $(<"$TMPDIR/report")"
 done
-for text in "$NFSRDMA_SERVER" "${NFSRDMA_EXPORT#/}" secretname secretstats "$MNT" "/${MNT##*/}" "${TMPDIR#/}"; do
+for text in "$NFSRDMA_SERVER" "${NFSRDMA_EXPORT#/}" secretname secretstats secretword "$MNT" "/${MNT##*/}" "${TMPDIR#/}"; do
 	grep -nF -- "$text" "$TMPDIR/report" && fail "'$text' is in the report"
 done
 mount_down
