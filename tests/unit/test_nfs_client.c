@@ -541,7 +541,8 @@ Test(nfs_client, addresses_that_were_not_tried, .timeout = 300)
 	cr_expect_null(strstr(eb.text, "addresses of"), "%s", eb.text);
 	/* A server has answered. */
 	cfg.left_out = 48;
-	refused_then = fake_connect_error = 0;
+	refused_then = 0;
+	fake_connect_error = 0;
 	refuses = version;
 	refuses.mount = do_refuse;
 	cfg.version = &refuses;
