@@ -33,3 +33,18 @@ grep -q " $MNT fuse[^ ]* ro," /proc/mounts || fail "not read-only after a remoun
 mount -o remount,rw "$MNT" || fail "remount by the mount table"
 grep -q " $MNT fuse[^ ]* rw," /proc/mounts || fail "read-only after a remount by the mount table"
 umount "$MNT" || fail "umount after the mount by fstab"
+
+# A daemon that was killed: "mount MOUNTPOINT" replaces its mount; "mount -a" does not look, because it is mounted.
+echo "$REMOTE $MNT nfsrdma vers=$VERS,$MOUNT_OPTIONS 0 0" >"$TMPDIR/fstab"
+mount -a -T "$TMPDIR/fstab" || fail "mount -a"
+mount -a -T "$TMPDIR/fstab" || fail "mount -a, again"
+equal "$(grep -c " $MNT fuse" /proc/mounts)" 1 "mounts after mount -a twice"
+pid=$(pgrep -f "$REMOTE $MNT ") || fail "no daemon after mount -a"
+kill -KILL $pid && gone "$pid" || fail "the daemon does not end"
+said=$(mount -a -T "$TMPDIR/fstab" 2>&1) || fail "mount -a, of a mount whose daemon was killed: $said"
+expect_error "Transport endpoint is not connected" ls "$MNT"
+said=$(mount -T "$TMPDIR/fstab" "$MNT" 2>&1) || fail "mount of a mount whose daemon was killed: $said"
+[[ $said == *"had no daemon any more"* ]] || fail "what is said of the mount whose daemon was killed: $said"
+ls "$MNT" >/dev/null || fail "a mount that was replaced"
+equal "$(grep -c " $MNT fuse" /proc/mounts)" 1 "mounts after a replacement"
+umount "$MNT" || fail "umount of the mount that was replaced"
