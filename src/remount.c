@@ -40,6 +40,9 @@ static int flags_now(int fd, struct options *o, unsigned long *flags)
 
 static unsigned long with_options(unsigned long flags, const struct options *o)
 {
+	/* Without any flag of access times the kernel keeps those that are there. */
+	if (flags & MS_NOATIME && !o->noatime)
+		flags |= MS_RELATIME;
 	flags &= ~(unsigned long)(MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_NOATIME);
 	return flags | (o->ro ? MS_RDONLY : 0) | (o->nosuid ? MS_NOSUID : 0) | (o->nodev ? MS_NODEV : 0) |
 	       (o->noexec ? MS_NOEXEC : 0) | (o->noatime ? MS_NOATIME : 0);

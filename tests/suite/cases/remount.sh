@@ -16,7 +16,7 @@ size_of() { stat -c %s "$WORK/$1"; }
 server_writes() { vm-server bash -c 'head -c "$2" /dev/zero >"$NFSRDMA_EXPORT/remount/$1" && chmod 666 "$NFSRDMA_EXPORT/remount/$1"' - "$@"; }
 
 gateway_up 20131 "$NFSRDMA_SERVER"
-mount_up port=20131,lanes=1,actimeo=600
+mount_up port=20131,lanes=1,actimeo=600,heartbeat=3600
 for f in a b c; do server_writes $f 10; done
 
 # The same again, as mount(8) hands it on, changes nothing.
@@ -58,6 +58,22 @@ remount writebehind=12,readahead=8388608
 dd if=/dev/zero of="$WORK/held" bs=64k count=8 status=none || fail "data with them"
 at_least "$(( $(stat_now behind.bytes) - held ))" 1 "bytes held with write-behind"
 
+# The policy of paths. Heartbeats: at half of the time, if nothing else is said.
+remount mp_policy=round-robin
+"$BIN" ctl "$MNT" policy | grep -q round-robin || fail "the policy: $("$BIN" ctl "$MNT" policy)"
+remount mp_policy=min-inflight
+"$BIN" ctl "$MNT" policy | grep -q min-inflight || fail "the policy: $("$BIN" ctl "$MNT" policy)"
+heartbeats() { "$BIN" ctl "$MNT" paths --json | grep -oE '"heartbeats":[0-9]+' | awk -F: '{ n += $2 } END { print n + 0 }'; }
+equal "$(heartbeats)" 0 "heartbeats at first"
+remount heartbeat=1
+beats() { (( $(heartbeats) >= 2 )); }
+until_true "heartbeats after heartbeat=1" beats
+remount heartbeat=3600
+nap 1
+before=$(heartbeats)
+nap 2
+equal "$(heartbeats)" "$before" "heartbeats after heartbeat=3600"
+
 # The kernel's flags. All of a list is done, or nothing: what the kernel refuses, and what the daemon does.
 before=$(info readahead)
 if [[ $(id -u) == 0 ]]; then
@@ -71,6 +87,10 @@ if [[ $(id -u) == 0 ]]; then
 	remount ro,noexec
 	[[ $(findmnt -no OPTIONS "$MNT") == ro,*noexec* ]] || fail "not read-only: $(findmnt -no OPTIONS "$MNT")"
 	expect_error "Read-only file system" touch "$WORK/new"
+	remount nosuid,nodev,noatime
+	[[ ,$(findmnt -no OPTIONS "$MNT"), == *,nosuid,nodev,noexec,noatime,* ]] || fail "more flags: $(findmnt -no OPTIONS "$MNT")"
+	remount suid,dev,atime
+	[[ ,$(findmnt -no OPTIONS "$MNT"), =~ ,(nosuid|nodev|noatime), ]] && fail "flags are left: $(findmnt -no OPTIONS "$MNT")"
 	remount rw
 	[[ $(findmnt -no OPTIONS "$MNT") == rw,*noexec* ]] || fail "not what it was: $(findmnt -no OPTIONS "$MNT")"
 	touch "$WORK/new" || fail "a file in a mount that is writable again"
