@@ -48,3 +48,16 @@ said=$(mount -T "$TMPDIR/fstab" "$MNT" 2>&1) || fail "mount of a mount whose dae
 ls "$MNT" >/dev/null || fail "a mount that was replaced"
 equal "$(grep -c " $MNT fuse" /proc/mounts)" 1 "mounts after a replacement"
 umount "$MNT" || fail "umount of the mount that was replaced"
+
+# The escapes of fstab(5), in the mount point and in the export.
+odd=$'a b\tc\\d' escaped='a\040b\011c\134d'
+mkdir "$TMPDIR/$odd"
+echo "$REMOTE $TMPDIR/$escaped nfsrdma vers=$VERS,$MOUNT_OPTIONS 0 0" >"$TMPDIR/fstab"
+mount -T "$TMPDIR/fstab" "$TMPDIR/$odd" || fail "mount on a directory with a blank, a tab and a backslash"
+[[ -d $TMPDIR/$odd/helper ]] || fail "nothing is mounted there: $(ls "$TMPDIR/$odd")"
+umount "$TMPDIR/$odd" || fail "umount of '$odd'"
+echo "${REMOTE%/}/helper/$escaped $MNT nfsrdma vers=$VERS,$MOUNT_OPTIONS 0 0" >"$TMPDIR/fstab"
+mkdir -p "$SERVER_WORK/$odd" && : >"$SERVER_WORK/$odd/here" || fail "a directory of the server's"
+mount -T "$TMPDIR/fstab" "$MNT" || fail "mount of an export with a blank, a tab and a backslash"
+[[ -e $MNT/here ]] || fail "another export is mounted: $(ls "$MNT")"
+umount "$MNT" || fail "umount of that export"
