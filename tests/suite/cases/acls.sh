@@ -74,3 +74,67 @@ if [[ $VERS == 4.2 && $NFSRDMA_KERNEL != ganesha ]]; then
 	equal "$(stat -c %a dd/a dd/b dd/c | tr '\n' ' ')" "664 775 664 " "under a default list the umask counts for nothing"
 fi
 cd / && mount_down
+
+# ---- who gets what: a user whom lists admit or forbid, and what others have brought into the caches ----
+[[ $(id -u) == 0 && $NFSRDMA_KERNEL != ganesha ]] || return 0
+chmod 755 "$TMPDIR"
+
+# What user 1001, who is in group 77, may do: by the server, which goes by the list; by the mode bits.
+rights='plain r- r-
+shut -- --
+admit rw --
+reads r- --
+group r- --
+masked r- --
+deny -- rw
+nowrite r- rw
+admits/f rw --
+denies/f -- rw'
+# shellcheck disable=SC2016 # the server's
+vm-root bash -c 'cd "$1" && mkdir m m/admits m/denies && cd m &&
+	for f in plain shut admit reads group masked deny nowrite admits/f denies/f; do echo text >$f || exit; done &&
+	chmod 644 plain && chmod 600 shut admit reads group masked && chmod 666 deny nowrite */f && chmod 700 admits &&
+	chown -R 1000:1000 . && setfacl -m u:1001:rw admit && setfacl -m u:1001:r reads nowrite && setfacl -m g:77:r group &&
+	setfacl -m u:1001:rw,m:r masked && setfacl -m u:1001:- deny denies && setfacl -m u:1001:rx admits' - "$SERVER_WORK" || fail "files with lists"
+
+as() { setpriv --reuid "$1" --regid "$2" --groups "$3" "${@:4}"; }
+# tries UID GID GROUPS - each file's name and what the user gets: by open, truncate, readdir (of its folder), access(2).
+tries() {
+	cut -d' ' -f1 <<<"$rights" | ( cd "$WORK/m" && as "$@" perl -MPOSIX -MFcntl -ne '
+		chomp; my ($f, $dir) = ($_, m{(.*)/}); my ($h, $d, $text);
+		my $got = !sysopen($h, $f, O_RDONLY) ? "-" : sysread($h, $text, 9) == 5 && $text eq "text\n" ? "r" : "?";
+		$got .= sysopen($h, $f, O_WRONLY | O_APPEND) ? "w" : "-";
+		$got .= truncate($f, 5) ? "t" : "-";
+		if ($dir) { $got .= opendir($d, $dir) && grep($_ eq "f", readdir($d)) ? "d" : "-" }
+		else { $got .= POSIX::access($f, R_OK) ? "R" : "-"; $got .= POSIX::access($f, W_OK) ? "W" : "-" }
+		print "$f $got\n"' )
+}
+# due kernel|server [warm] - what that has to be. Warm, the kernel passes by its mode bits through a folder that a
+# list closes, as others have looked up what is there: then the file's own rights count.
+due() {
+	awk -v by="$1" -v warm="${2:-}" '{
+		if ($1 == "denies/f" && by == "kernel" && warm) { print $1, "rwt-"; next }
+		server = $2; mode = by == "kernel" ? $3 : "rw"
+		r = server mode ~ /^r.r/ ? "r" : "-"; w = server mode ~ /^.w.w/ ? "wt" : "--"
+		if (by == "kernel") { split($3, a, "") } else { split($2, a, "") }
+		print $1, r w ($1 ~ /\// ? (r == "r" ? "d" : "-") : toupper(a[1] a[2]))
+	}' <<<"$rights"
+}
+for by in kernel server; do
+	[[ $by == kernel ]] && mount_up default_permissions || mount_up nodefault_permissions
+	equal "$(tries 1001 1001 77)" "$(due $by)" "caches cold, the $by checks"
+	for round in 1 2; do
+		as 1000 1000 1000 bash -c 'cd "$1" && cat *[a-z] */f; ls . *; for f in *[a-z] */f; do : 1<>"$f"; done' - "$WORK/m" >/dev/null 2>&1
+		cat "$WORK"/m/{plain,*/f} >/dev/null || fail "what root reads"
+		equal "$(tries 1001 1001 77)" "$(due $by warm)" "caches warm, $round, the $by checks"
+	done
+	# Lists change: at once.
+	vm-root bash -c "cd '$SERVER_WORK/m' && setfacl -m u:1001:- nowrite admit && setfacl -m u:1001:rw deny" || fail "other lists"
+	before=$rights rights='admit -- --
+nowrite -- rw
+deny rw rw'
+	equal "$(tries 1001 1001 77 | sed 's/..$//')" "$(due $by | sed 's/..$//')" "lists changed, the $by checks"
+	vm-root bash -c "cd '$SERVER_WORK/m' && setfacl -m u:1001:rw admit && setfacl -m u:1001:r nowrite && setfacl -m u:1001:- deny" || fail "lists as before"
+	rights=$before
+	mount_down
+done
