@@ -28,6 +28,17 @@ head -c 100000 /dev/zero | tr '\0' z >t && truncate -s 50001 t && equal "$(stat 
 truncate -s 70000 t && equal "$(tail -c 19999 t | tr -d '\0' | wc -c)" 0 "grown with zeros"
 equal "$(sha256sum <t)" "$(sha256sum <"$SERVER_WORK/t")" "truncated file"
 : >t && equal "$(stat -c %s "$SERVER_WORK/t")" 0 "O_TRUNC"
+# what NFS has not: refused, and both files stay as they were (renameat2: 316 and 276)
+echo one >x1 && echo two >x2
+perl -MPOSIX -MFcntl=O_DIRECTORY -e 'my $call = (uname())[4] eq "x86_64" ? 316 : 276;
+	for ([1, "x2", EEXIST], [1, "free", EINVAL], [2, "x2", EINVAL]) {
+		my ($flags, $to, $due) = @$_; my $from = "x1";
+		syscall($call, -100, $from, -100, $to, $flags) == -1 && $! == $due or die "renameat2 to $to, flags $flags: $!\n";
+	}
+	# O_TMPFILE
+	sysopen(my $f, ".", 020000000 | O_DIRECTORY | O_RDWR) and die "O_TMPFILE\n";
+	$!{EOPNOTSUPP} or die "O_TMPFILE: $!\n"' || fail "what NFS has not"
+equal "$(cat x1 x2 | tr '\n' ' ')" "one two " "after renames with flags"
 # unlink while open: the data stays until the last close
 echo kept >u && exec 5<>u && rm u || fail "unlink while open"
 [[ ! -e u ]] || fail "the name is still there"
