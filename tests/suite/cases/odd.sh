@@ -129,7 +129,7 @@ sys.exit(len(odd) < 6)
 END_OF_PYTHON
 mount_down
 
-# The mount point goes away under the mount, as far as that can be: its directory gets another name.
+# The mount point goes away under the mount: its directory gets another name.
 mkdir -p "$TMPDIR/up/at"
 timeout 60 "$BIN" "$REMOTE" "$TMPDIR/up/at" -o "$base" || fail "a mount below a directory"
 rmdir "$TMPDIR/up/at" 2>/dev/null && fail "a mount point was removed"
@@ -138,6 +138,16 @@ mv "$TMPDIR/up" "$TMPDIR/moved" || fail mv
 pid=$(pgrep -f "^$BIN $REMOTE $TMPDIR/up/at") || fail "no daemon"
 umount "$TMPDIR/moved/at" || fail "umount where it has moved to"
 gone "$pid" || fail "the daemon outlives its mount that has moved"
+
+# It can be removed, by who does not see the mount: that takes the mount away, and the daemon ends by itself.
+mkdir -p "$TMPDIR/gone/at"
+"$BIN" -f "$REMOTE" "$TMPDIR/gone/at" -o "$base" 2>"$TMPDIR/said" & pid=$!
+until_true "the mount on a directory that is to be removed" grep -q 'is mounted on' "$TMPDIR/said"
+unshare -m sh -c 'umount "$1" && rmdir "$1"' - "$TMPDIR/gone/at" || fail "the mount point was not removed"
+gone "$pid" || fail "the daemon outlives its mount point"
+wait "$pid" || fail "the daemon whose mount point was removed: status $?: $(<"$TMPDIR/said")"
+grep -q " $TMPDIR/gone/at " /proc/mounts && fail "the mount outlives its mount point"
+[[ ! -e /run/nfsrdma-fuse ]] || fail "its control socket is left: $(ls -la /run/nfsrdma-fuse)"
 
 # A server with 50 addresses, of which a mount tries 8, in the resolver's order: that has the nearest first.
 # at_many WHERE OUTPUT ADDRESS... - a mount of a server with these addresses, on WHERE. Sets got.
