@@ -370,7 +370,8 @@ bool believed_may_be_dirty(const struct inode *ino)
 {
 	const struct believed *b = believed_of(ino);
 
-	return atomic_load(&b->dirtiers) && atomic_load(&b->paged);
+	/* While they are dropped for somebody else they may still be on their way: `forgetting` comes before `paged` goes. */
+	return atomic_load(&b->dirtiers) && (atomic_load(&b->paged) || atomic_load(&b->forgetting));
 }
 
 /* ---- opens ---- */

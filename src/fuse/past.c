@@ -11,7 +11,7 @@
  * other way round old bytes of the same page would replace what the WRITE has brought.
  *
  * A read() that waits for its answer is not to miss it (believed.h), so it may be some milliseconds
- * later. Nobody gives up a WRITE meanwhile: it is executed.
+ * later. Nobody gives up a WRITE meanwhile that is executed; one that was not sent may end with EINTR.
  */
 #include "fuse/fs_impl.h"
 

@@ -8,7 +8,7 @@
  *                                    N times, and each reads what the other has written
  *     rings locks N FILE             the same two add one to it N times each, under a lock of fcntl()
  *     rings die N FILE               N processes have calls under way by rings, and are killed
- *     rings mapped N FILE            changes a page by a mapping and by a ring, N times
+ *     rings mapped N FILE            changes pages by a mapping and by a ring, N times
  *     rings past FILE                says "yes" if FILE can be read by a ring, or why not
  */
 #include <errno.h>
@@ -377,27 +377,44 @@ static int do_die(char **arg)
 	return 0;
 }
 
-/* A page of which a mapping has changed one byte, and a ring others: all stay, and the mapping sees them. */
+/* Pages of which a mapping has changed one byte each, and writes of a ring that are under way together others: all
+ * stay, and the mapping sees them. */
 static int do_mapped(char **arg)
 {
+	enum { PAGES = 8, LEN = 100, AT = 200 };
 	int fd = check_errno(open(arg[1], O_RDWR | O_CREAT | O_TRUNC, 0600), arg[1]);
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct nfsrdma_done done[PAGES];
 	uint8_t *at, got[2];
 
-	check_errno(ftruncate(fd, (off_t)page), "ftruncate");
-	at = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	check_errno(ftruncate(fd, (off_t)(PAGES * page)), "ftruncate");
+	at = mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (at == MAP_FAILED)
 		die("mmap: %s", strerror(errno));
 	begin(fd);
 	for (unsigned i = 1, times = (unsigned)atoi(arg[0]); i <= times; i++) {
-		at[i % 100] = (uint8_t)i;
-		memset(mem, (uint8_t)~i, 100);
-		if (transfer(true, 100, 100, 1, &seed) != 100)
-			die("a ring's write beside a mapping is short");
-		if (check_errno((int)pread(fd, got, 1, i % 100), "pread") != 1 || got[0] != (uint8_t)i || at[i % 100] != (uint8_t)i)
-			die("what a mapping has changed is gone, after %u times", i);
-		if (check_errno((int)pread(fd, got + 1, 1, 150), "pread") != 1 || got[1] != (uint8_t)~i || at[150] != (uint8_t)~i)
-			die("what a ring has written beside a mapping is gone, after %u times", i);
+		memset(mem, (uint8_t)~i, LEN);
+		for (unsigned p = 0; p < PAGES; p++)
+			at[p * page + i % LEN] = (uint8_t)i;
+		for (unsigned p = 0; p < PAGES; p++)
+			check(nfsrdma_write(queue, file, memory, 0, LEN, p * page + AT, p), "submit");
+		for (unsigned n = 0; n < PAGES; ) {
+			int rc = nfsrdma_wait(queue, done, 1, PAGES, -1);
+
+			for (int k = 0; k < rc; k++)
+				if (done[k].result != LEN)
+					die("a ring's write beside a mapping: %jd", (intmax_t)done[k].result);
+			n += rc > 0 ? (unsigned)rc : 0;
+		}
+		for (unsigned p = 0; p < PAGES; p++) {
+			off_t own = (off_t)(p * page + i % LEN), rings = (off_t)(p * page + AT + i % LEN);
+
+			if (check_errno((int)pread(fd, got, 1, own), "pread") != 1 || got[0] != (uint8_t)i || at[own] != (uint8_t)i)
+				die("what a mapping has changed is gone, page %u after %u times", p, i);
+			if (check_errno((int)pread(fd, got + 1, 1, rings), "pread") != 1 || got[1] != (uint8_t)~i ||
+			    at[rings] != (uint8_t)~i)
+				die("what a ring has written beside a mapping is gone, page %u after %u times", p, i);
+		}
 	}
 	return 0;
 }
