@@ -100,6 +100,8 @@ static struct json_object *calls_row(const struct nfs_client *cl, const struct n
 void ctl_command_calls(struct ctl_client *c, const struct ctl_request *q)
 {
 	struct nfs_client *cl = c->ctl->cfg.client;
+	/* First, because a call that ends meanwhile is kept. */
+	struct json_object *running = running_rows(cl);
 	struct nfs_kept_call *k = calloc(CALLS_MOST, sizeof(*k));
 	unsigned n = k ? nfs_kept_calls(cl, k, CALLS_MOST) : 0;
 	uint64_t now = cl->cfg.clock ? cl->cfg.clock() : mono_ns();
@@ -115,8 +117,9 @@ void ctl_command_calls(struct ctl_client *c, const struct ctl_request *q)
 	if (o && kept) {
 		ctl_add_number(o, "slower_us", nfs_kept_from_ns(cl) / 1000u);
 		json_object_object_add(o, "kept", kept);
-		json_object_object_add(o, "running", running_rows(cl));
+		json_object_object_add(o, "running", running);
 	} else {
+		json_object_put(running);
 		json_object_put(kept);
 	}
 	ctl_reply(c, o);

@@ -112,16 +112,18 @@ unsigned nfs_kept_running(const struct nfs_lane *l, uint64_t now_ns, struct nfs_
 	list_for_each_entry(struct nfs_call, c, &l->running, eng.run_node) {
 		const struct nfs_opdef *def = nfs_opdef_of(c);
 		const struct rr_call *rr = &c->eng.rr;
+		/* Or else the server has answered, and this waits for something else. */
+		bool sent = rr->sends && rr->state != RR_CALL_IDLE;
 
 		if (n == most)
 			break;
 		out[n++] = (struct nfs_running_call){
 			.name = def ? def->name : "?",
 			.all_ns = now_ns - c->eng.start_ns,
-			.rtt_ns = rr->sends ? now_ns - rr->posted_ns : 0,
-			.xid = rr->sends ? rr->xid : 0,
+			.rtt_ns = sent ? now_ns - rr->posted_ns : 0,
+			.xid = sent ? rr->xid : 0,
 			.fh = c->args.fh ? kept_crc(c->args.fh) : 0,
-			.sends = rr->sends, .timeouts = rr->timeouts, .path = rr->path, .lane = l->index,
+			.sends = sent ? rr->sends : 0, .timeouts = rr->timeouts, .path = sent ? rr->path : 0, .lane = l->index,
 		};
 	}
 	return n;
@@ -176,8 +178,13 @@ static void kept_log(const struct nfs_lane *l, const struct nfs_kept_call *k, ui
 
 static void kept_log_running(const struct nfs_running_call *r)
 {
-	log_warn("lane %u: %s (%08x), handle %08x, path %u, runs for %ju ms, was sent %u times, last %ju ms ago", r->lane, r->name,
-		 r->xid, r->fh, r->path, (uintmax_t)(r->all_ns / 1000000), r->sends, (uintmax_t)(r->rtt_ns / 1000000));
+	char sent[80] = "waits to be sent";
+
+	if (r->sends)
+		snprintf(sent, sizeof(sent), "was sent %u times by path %u, last %ju ms ago", r->sends, r->path,
+			 (uintmax_t)(r->rtt_ns / 1000000));
+	log_warn("lane %u: %s (%08x), handle %08x, runs for %ju ms, %s", r->lane, r->name, r->xid, r->fh,
+		 (uintmax_t)(r->all_ns / 1000000), sent);
 }
 
 void nfs_kept_say(struct nfs_lane *l, uint64_t now_ns)
@@ -191,11 +198,11 @@ void nfs_kept_say(struct nfs_lane *l, uint64_t now_ns)
 	if (k->said_ns && now_ns - k->said_ns < SAY_NS)
 		return;
 	k->said_ns = now_ns;
+	log_warn("lane %u: a call to %s had no answer in time; under way:", l->index, l->client->cfg.server);
 	n = nfs_kept_running(l, now_ns, running, SAY_RUNNING);
 	for (unsigned i = 0; i < n; i++)
 		kept_log_running(&running[i]);
-	log_warn("lane %u: a call to %s had no answer in time; calls before it that were slow or failed: %s", l->index,
-		 l->client->cfg.server, k->n ? "" : "none");
+	log_warn("lane %u: calls before that were slow or failed: %s", l->index, k->n ? "" : "none");
 	for (uint64_t i = first; i < k->n; i++)
 		if (kept_read(&k->place[i % NFS_KEPT], &call))
 			kept_log(l, &call, now_ns);

@@ -36,6 +36,7 @@ static void conn_track(struct rr_link *link, struct rr_call *call)
 {
 	hash_add(hash_chain(link->conn->calls, call->xid), &call->by_xid, call->xid);
 	call->link = link;
+	call->path = link->path;
 	list_add_tail(&link->inflight, &call->node);
 	link->ninflight++;
 	call->state = RR_CALL_INFLIGHT;
@@ -48,7 +49,6 @@ void rr_untrack(struct rr_call *call)
 	hash_del(&call->by_xid);
 	list_del(&call->node);
 	link->ninflight--;
-	call->path = link->path;
 	call->link = NULL;
 	call->state = RR_CALL_IDLE;
 }

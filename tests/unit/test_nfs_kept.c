@@ -102,7 +102,7 @@ Test(nfs_kept, bound)
 	cr_assert_eq(atomic_load(&cl.lanes[1].kept_from_ns), 5);
 }
 
-/* What runs, the longest first; one waits and was not sent. */
+/* What runs, the longest first; the server has answered one, which waits for something else. */
 Test(nfs_kept, what_runs)
 {
 	static struct nfs_target target = { .server = &cl.server };
@@ -117,7 +117,8 @@ Test(nfs_kept, what_runs)
 		c[i].eng.start_ns = 1000 + 100 * i;
 		c[i].eng.rr.xid = 0xabc;
 		c[i].eng.rr.posted_ns = 1500;
-		c[i].eng.rr.sends = i < 2 ? 3 : 0;
+		c[i].eng.rr.sends = 3;
+		c[i].eng.rr.state = i < 2 ? RR_CALL_INFLIGHT : RR_CALL_IDLE;
 		c[i].args.fh = &fh;
 		list_add_tail(&cl.lanes[1].running, &c[i].eng.run_node);
 	}

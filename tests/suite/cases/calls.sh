@@ -52,7 +52,7 @@ assert any(k["all_ns"] > 1.9e9 and k["sends"] and k["rtt_ns"] and k["name"] and 
 	fail "what is under way: $(<"$TMPDIR/calls")"
 ctl "$MNT" calls >"$TMPDIR/table" || fail "the table, of a silent server"
 tail -n 1 "$TMPDIR/table" | grep -qE '^[0-9:.]{15} +0 [0-9a-f]{8} .* under way$' || fail "the table: $(<"$TMPDIR/table")"
-grep -qE 'lane 0: .*, runs for [0-9]+ ms, was sent [0-9]+ times' "$LOG" || fail "the log: $(tail -5 "$LOG")"
+grep -qE 'lane 0: .*, runs for [0-9]+ ms, was sent [0-9]+ times by path 0' "$LOG" || fail "the log: $(tail -5 "$LOG")"
 vm-root kill -CONT "$GATEWAY"
 wait "$asks" && fail "it is there"
 grep -qE 'lane 0: [0-9]+ ms ago: (RMDIR|REMOVE).*: Directory not empty' "$LOG" || fail "the log: $(tail -5 "$LOG")"
