@@ -361,14 +361,18 @@ Test(nfs4_recover, a_lease_that_is_told_later)
 	cr_assert_eq(atomic_load(&client4()->lease_s), 10);
 }
 
-/* The export is gone. */
+/* The export is gone, and comes later than the server. */
 Test(nfs4_recover, a_lease_that_is_not_told)
 {
 	server.no_lease = 70;           /* STALE */
 	restart_with_lease(10, "SXSCR");
 	cr_assert_eq(atomic_load(&client4()->lease_s), 90);
+	server.no_lease = 0;
 	nfs4_tick(&fake_cl.server);
-	cr_assert_str_eq(server.log, "SXSCR", "once");
+	cr_assert_str_eq(server.log, "SXSCRR", "again");
+	cr_assert_eq(atomic_load(&client4()->lease_s), 10);
+	nfs4_tick(&fake_cl.server);
+	cr_assert_str_eq(server.log, "SXSCRR", "once");
 }
 
 /* ---- a session that lives on ---- */

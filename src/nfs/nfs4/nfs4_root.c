@@ -232,12 +232,6 @@ static int root_error(struct nfs_server *s, int rc, const struct nfs4_ctl *k, st
 	}
 }
 
-static void root_take_lease(struct nfs4_client *n, const struct nfs4_ctl *k)
-{
-	atomic_store(&n->lease_s, k->lease_s ? k->lease_s : LEASE_S);
-	n->lease_is_old = false;
-}
-
 int nfs4_find_root(struct nfs_server *s, struct errbuf *eb)
 {
 	struct nfs_client *cl = s->client;
@@ -262,27 +256,27 @@ int nfs4_find_root(struct nfs_server *s, struct errbuf *eb)
 		cl->has = k->has;
 		if (k->maxfilesize)
 			cl->max_file_size = k->maxfilesize;
-		root_take_lease(n, k);
+		atomic_store(&n->lease_s, k->lease_s ? k->lease_s : LEASE_S);
+		n->lease_is_old = false;
 	}
 	free(k);
 	return rc;
 }
 
-/* One that does not tell has the one of before. */
+/* Until it says, it is asked at each tick: the export may come later than the server. One that has answered and does
+ * not tell has the one of before. */
 static void root_lease_answered(struct nfs_server *s, int rc, const struct nfs4_ctl *k)
 {
 	struct nfs4_client *n = s->vdata;
-	uint32_t before = atomic_load(&n->lease_s), now;
+	uint32_t before = atomic_load(&n->lease_s);
 
-	if (rc == -EAGAIN || nfs4_is_later(k->status))
-		return;
-	n->lease_is_old = false;
 	if (rc)
 		return;
-	root_take_lease(n, k);
-	now = atomic_load(&n->lease_s);
-	if (now != before)
-		log_info("%s has a lease period of %u s now; it was %u s before", s->name, now, before);
+	n->lease_is_old = false;
+	if (!k->lease_s || k->lease_s == before)
+		return;
+	atomic_store(&n->lease_s, k->lease_s);
+	log_info("%s has a lease period of %u s now; it was %u s before", s->name, k->lease_s, before);
 }
 
 void nfs4_read_lease(struct nfs_server *s)
