@@ -159,6 +159,9 @@ static int reopen_narrower(struct nfs_server *s, struct nfs_open *o, bool reclai
 		o->access = 0;
 		rc = 0;
 	}
+	/* No answer to the last of these: the next time begins with all of it. */
+	if (rc)
+		o->access = had;
 	if (!rc && (o->needed & ~o->access) && o->access != had)
 		log_info("a file on %s is open there for less than before, because its mode does not let its user "
 			 "open it again: the server decides about each read and write", s->name);
