@@ -201,7 +201,7 @@ static bool set_is_needed(const struct nfs_call *c, const bitmap4 *attrset)
 static bool_t encode_set(struct nfs_call *c, XDR *x)
 {
 	char buf[NFS4_SATTR_MAX];
-	SETATTR4args a = { .stateid = nfs4_stateid(c->open) };
+	SETATTR4args a = { .stateid = nfs4_io_stateid(c->open, false) };
 	struct nfs_sattr s = c->args.sattr;
 
 	/* mode_umask is not for SETATTR. What it has made is not to be made again. */
