@@ -116,7 +116,7 @@ static int copy_committed(struct nfs_call *c, XDR *x)
 
 	if (!rc)
 		c->res.copy.committed = !c->res.copy.running && c->res.copy.verf == nfs_verifier(verf);
-	c->res.copy.twice = nfs4_call(c)->in_doubt || c->eng.useless;
+	c->res.copy.twice = nfs4_call(c)->in_doubt;
 	return rc;
 }
 
