@@ -118,8 +118,9 @@ ssize_t sock_receive_with(int from, void *msg, size_t len, int *fd, int flags)
 {
 	union { struct cmsghdr h; char room[CMSG_SPACE(sizeof(int))]; } c;
 	struct iovec iov = { msg, len };
+	/* CMSG_SPACE is room for two on 64-bit machines, and who sends two would leave us one for ever. */
 	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &c,
-			    .msg_controllen = sizeof(c.room) };
+			    .msg_controllen = CMSG_LEN(sizeof(int)) };
 	const struct cmsghdr *h;
 	ssize_t n;
 

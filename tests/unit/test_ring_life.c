@@ -293,6 +293,41 @@ Test(ring, a_device_that_does_not_let_go_is_asked_again)
 	run_until(&lent_now, 0);
 }
 
+static unsigned open_numbers(void)
+{
+	unsigned n = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+/* One descriptor comes with a request. What else a program sends stays with it. */
+Test(ring, descriptors_that_nobody_has_asked_for)
+{
+	struct ring_request q = { .version = RING_VERSION, .what = 99 };
+	union { struct cmsghdr h; char room[CMSG_SPACE(4 * sizeof(int))]; } c = { .h.cmsg_len = 0 };
+	struct iovec iov = { &q, sizeof(q) };
+	struct program p;
+	unsigned before;
+
+	begin(&p);
+	before = open_numbers();
+	for (unsigned i = 0; i < 12; i++) {
+		unsigned n = 1 + i % 4;
+		struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = CMSG_SPACE(n * sizeof(int)) };
+
+		c.h = (struct cmsghdr){ CMSG_LEN(n * sizeof(int)), SOL_SOCKET, SCM_RIGHTS };
+		memset(CMSG_DATA(&c.h), 0, n * sizeof(int));    /* standard input */
+		cr_assert_eq(sendmsg(p.sock, &m, MSG_NOSIGNAL), sizeof(q));
+		run_until_readable(p.sock);
+		cr_assert_eq(recv(p.sock, &p.answer, sizeof(p.answer), 0), sizeof(p.answer));
+		cr_assert_neq(p.answer.status, 0);
+	}
+	cr_assert_eq(open_numbers(), before);
+	hang_up(&p);
+}
+
 Test(ring, nothing_is_left_of_many_that_come_and_go)
 {
 	struct file *f = open_file();
