@@ -31,8 +31,11 @@ static int open_ring(struct nfsrdma_queue *q)
 	q->ring = at;
 	rc = lib_request(q->session, &r, fd, &q->number, &q->bell);
 	close(fd);
-	if (rc == 0 && q->bell < 0)
-		rc = lib_fail(-EPROTO, "the daemon has given no bell for the ring: are there too many open files?");
+	if (rc == 0 && q->bell < 0) {
+		/* The program may have no room for it. The daemon has the ring already. */
+		lib_request(q->session, &(struct ring_request){ .what = RING_CLOSE, .ring = q->number }, -1, NULL, NULL);
+		rc = lib_fail(-EMFILE, "the ring's bell has not come: there are too many open descriptors");
+	}
 	if (rc)
 		munmap(at, q->len);
 	return rc;
