@@ -122,6 +122,8 @@ PRELOAD_EXPORT int close_range(unsigned first, unsigned last, int flags)
 {
 	int kept = preload_here() ? preload_fd_next_kept(first, last) : -1;
 
+	if (first > last || (flags & ~(int)(CLOSE_RANGE_CLOEXEC | CLOSE_RANGE_UNSHARE)))
+		return PRELOAD_REAL(close_range, first, last, flags);
 	if (!(flags & CLOSE_RANGE_CLOEXEC))
 		preload_fd_closed_range(first, last);
 	for (; kept >= 0; kept = preload_fd_next_kept(first, last)) {
