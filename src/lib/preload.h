@@ -24,7 +24,8 @@
  * NFSRDMA_PRELOAD_MIN bytes, writes that the mount may hold (those are faster there) of less than
  * NFSRDMA_PRELOAD_WRITE_MIN, and of what two numbers or another process also have, what uses its offset.
  * read() and write() of such files go past only as long as nobody else could move the offset
- * between our lseek() that asks for it, and the one that sets it.
+ * between our lseek() that asks for it, and the one that sets it, which comes before the bytes: a child that is
+ * made meanwhile, and a handler, go on behind them.
  *
  * Consistency: as nfsrdma.h says, O_DIRECT's. Two things are added to it. What is written past drops the
  * pages of that range, so that a small read of the same file sees it. And a sequential reader is
@@ -39,7 +40,7 @@
  * What was under way is repeated there: a read changes nothing, and a write puts the same bytes at the same
  * place. fork(): the child forgets all, and may begin anew with what it opens. The lane of a
  * thread that ends is the next one's. Signals: nothing here blocks them; a handler that reads itself is
- * served by the kernel, and one that leaves with longjmp() out of a read leaves the file locked.
+ * served by the kernel, and one that leaves with longjmp() out of a call here leaves the file locked.
  */
 #pragma once
 
@@ -112,6 +113,8 @@ bool preload_fd_known(int fd);
 /* NULL: the kernel's, by what is known so far. */
 struct preload_file *preload_fd_get(int fd, size_t len);
 void preload_fd_put(struct preload_file *f);
+/* Is that still its number? It may be left meanwhile. */
+bool preload_fd_is(int fd, const struct preload_file *f);
 /* It is counted if its mount is known. */
 void preload_fd_leave(int fd, struct preload_file *f);
 

@@ -180,9 +180,12 @@ PRELOAD_EXPORT off_t lseek(int fd, off_t offset, int whence)
 		return PRELOAD_REAL(lseek, fd, offset, whence);
 	if (offset || whence != SEEK_CUR)
 		preload_changed(f);
+	/* A handler that comes meanwhile is served by the kernel. */
+	preload_inside = true;
 	pthread_mutex_lock(&f->offset);
 	at = PRELOAD_REAL(lseek, fd, offset, whence);
 	pthread_mutex_unlock(&f->offset);
+	preload_inside = false;
 	preload_fd_put(f);
 	return at;
 }

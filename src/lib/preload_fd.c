@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The table of descriptors: a word for each number, which close() and its like keep right. What does not
- * come by here (fclose() of a stream closes inside the C library) leaves a word that is wrong: so a
- * file's identity is looked at before each use (preload_stamp), and the worst is that the kernel
- * gets what could have gone past.
+ * come by here (a system call that is made directly, freopen()) leaves a word that is wrong: so a file's
+ * identity is looked at before a use (preload_stamp), and the kernel gets what could have gone past. If
+ * the number is a socket by then, its small reads and writes wait for one another.
  */
 #undef _FILE_OFFSET_BITS
 #include "lib/preload.h"
@@ -54,6 +54,38 @@ static void put(int fd, struct preload_file *f)
 	while ((unsigned)fd > before && !atomic_compare_exchange_weak(&highest, &before, (unsigned)fd))
 		;
 	atomic_store_explicit(&table[fd], f, memory_order_release);
+}
+
+/* ---- the lock ---- */
+
+/* A handler of a signal that comes while its thread has the lock does without: what it says of numbers is noted
+ * so that they are the kernel's. */
+static _Thread_local volatile bool locked;
+
+static bool table_lock(void)
+{
+	if (locked)
+		return false;
+	locked = true;
+	pthread_mutex_lock(&lock);
+	return true;
+}
+
+static void table_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+	locked = false;
+}
+
+/* Without the lock: others may have that number's file as well. */
+static void share(int fd)
+{
+	struct preload_file *f = look(fd);
+
+	if (is_file(f))
+		atomic_store(&f->shared, true);
+	else if (f == OPENED)
+		put(fd, LEFT);
 }
 
 /* ---- files; under the lock ---- */
@@ -125,9 +157,12 @@ void preload_fd_closed(int fd)
 {
 	if (look(fd) == UNKNOWN || look(fd) == KEPT || !preload_here())
 		return;
-	pthread_mutex_lock(&lock);
+	if (!table_lock()) {
+		put(fd, UNKNOWN);       /* its file has a number too many for ever */
+		return;
+	}
 	forget(fd);
-	pthread_mutex_unlock(&lock);
+	table_unlock();
 }
 
 void preload_fd_closed_range(unsigned first, unsigned last)
@@ -145,19 +180,23 @@ void preload_fd_duplicated(int fd, int copy)
 	if (fd == copy || !preload_here())
 		return;
 	preload_fd_closed(copy);
-	pthread_mutex_lock(&lock);
+	if (!table_lock()) {
+		share(fd);
+		put(copy, LEFT);
+		return;
+	}
 	f = file_of(fd);
 	if (f)
 		f->numbers++;
 	put(copy, f ? f : LEFT);
-	pthread_mutex_unlock(&lock);
+	table_unlock();
 }
 
 void preload_fd_inherited(bool exec)
 {
 	unsigned end = atomic_load(&highest);
+	bool alone = table_lock();
 
-	pthread_mutex_lock(&lock);
 	for (unsigned fd = 0; fd <= end; fd++) {
 		struct preload_file *f = look((int)fd);
 
@@ -165,11 +204,12 @@ void preload_fd_inherited(bool exec)
 			continue;
 		if (exec && (PRELOAD_REAL(fcntl, (int)fd, F_GETFD) & FD_CLOEXEC))
 			continue;
-		f = file_of((int)fd);
-		if (f)
-			atomic_store(&f->shared, true);
+		if (alone)
+			file_of((int)fd);
+		share((int)fd);
 	}
-	pthread_mutex_unlock(&lock);
+	if (alone)
+		table_unlock();
 }
 
 bool preload_fd_known(int fd)
@@ -190,22 +230,28 @@ struct preload_file *preload_fd_get(int fd, size_t len)
 
 	if ((uintptr_t)f < (uintptr_t)OPENED || preload_inside)
 		return NULL;
-	if (len < preload_min ? small_is_kernels(f) : !preload_here())
+	if ((len < preload_min ? small_is_kernels(f) : !preload_here()) || !table_lock())
 		return NULL;
-	pthread_mutex_lock(&lock);
 	f = file_of(fd);
 	if (f)
 		f->refs++;
-	pthread_mutex_unlock(&lock);
+	table_unlock();
 	return f;
 }
 
 void preload_fd_put(struct preload_file *f)
 {
-	pthread_mutex_lock(&lock);
+	table_lock();
 	f->refs--;
 	drop_if_unused(f);
-	pthread_mutex_unlock(&lock);
+	table_unlock();
+}
+
+bool preload_fd_is(int fd, const struct preload_file *f)
+{
+	const struct preload_file *now = look(fd);
+
+	return now == f || (now == LEFT && atomic_load(&f->left));
 }
 
 /* The caller has a reference. Its other numbers see `left`. */
@@ -213,12 +259,15 @@ void preload_fd_leave(int fd, struct preload_file *f)
 {
 	if (!atomic_exchange(&f->left, true) && atomic_load(&f->mount))
 		atomic_fetch_add(&preload_counts.left, 1);
-	pthread_mutex_lock(&lock);
+	if (!table_lock()) {
+		share(fd);
+		return;
+	}
 	if (look(fd) == f) {
 		put(fd, LEFT);
 		f->numbers--;
 	}
-	pthread_mutex_unlock(&lock);
+	table_unlock();
 }
 
 /* ---- ours ---- */
