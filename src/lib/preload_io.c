@@ -151,13 +151,15 @@ static ssize_t write_past(const struct preload_call *c, struct preload_file *f, 
 	struct preload_cursor from = { .iov = c->iov, .n = c->n };
 	int error;
 	size_t done = preload_write(lane, r, &from, &error);
+	bool same = preload_fd_is(c->fd, f);
 
 	preload_changed(f);
-	drop_pages(c->fd, (off_t)r->offset, r->len);
+	if (same)
+		drop_pages(c->fd, (off_t)r->offset, r->len);
 	if_closed(c->fd, f, error);
 	if (done)
 		count(true, done);
-	if (error && kernel_knows(error, true))
+	if (error && same && kernel_knows(error, true))
 		return rest_by_kernel(c, (off_t)r->offset, r->len, done);
 	if (done || !error)
 		return (ssize_t)done;
@@ -171,12 +173,18 @@ static ssize_t read_past(const struct preload_call *c, struct preload_file *f, s
 	struct preload_cursor to = { .iov = c->iov, .n = c->n };
 	int error;
 	size_t done = preload_read(lane, f, r, st, &to, &error);
+	bool same = preload_fd_is(c->fd, f);
 
 	if_closed(c->fd, f, error);
 	if (done || !error)
 		count(false, done);
 	atomic_store(&f->next, r->offset + done);
-	return error ? rest_by_kernel(c, (off_t)r->offset, r->len, done) : (ssize_t)done;
+	if (error && same)
+		return rest_by_kernel(c, (off_t)r->offset, r->len, done);
+	if (done || !error)
+		return (ssize_t)done;
+	errno = -error;
+	return -1;
 }
 
 /* A lane with f attached. */
@@ -185,7 +193,8 @@ static struct preload_lane *lane_for(int fd, struct preload_file *f, uint32_t *n
 	struct preload_lane *lane = preload_lane(atomic_load(&f->mount));
 	int rc = lane ? preload_attach(lane, f, fd, number) : 0;
 
-	if (!rc)
+	/* Another thread may have put another file there before that was attached. */
+	if (!rc && preload_fd_is(fd, f))
 		return lane;
 	if (rc == -ENOTCONN)
 		atomic_store(&lane->mount->dead, true);
