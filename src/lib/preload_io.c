@@ -226,6 +226,32 @@ static bool kernel_reads(int fd, struct preload_file *f, const struct preload_ra
 	return true;
 }
 
+/* The kernel's offset moves before the bytes do: who uses it meanwhile, a child or a handler of a signal, comes
+ * behind them, as if the kernel had moved them. */
+static void offset_moves(const struct preload_call *c, off_t to)
+{
+	if (c->own_offset)
+		PRELOAD_REAL(lseek, c->fd, to, SEEK_SET);
+}
+
+/* It was less. Nobody else has moved it, nor is the number another file's. */
+static void offset_settles(const struct preload_call *c, const struct preload_file *f, off_t from, off_t to)
+{
+	int error = errno;
+
+	if (c->own_offset && to != from && preload_fd_is(c->fd, f) && PRELOAD_REAL(lseek, c->fd, 0, SEEK_CUR) == from)
+		PRELOAD_REAL(lseek, c->fd, to, SEEK_SET);
+	errno = error;
+}
+
+/* Where a call of so many bytes ends, if all goes well. */
+static off_t end_of(const struct preload_call *c, off_t offset, size_t len, uint64_t size)
+{
+	uint64_t there = size > (uint64_t)offset ? size - (uint64_t)offset : 0;
+
+	return offset + (off_t)(c->write || len < there ? len : there);
+}
+
 static bool past(const struct preload_call *c, struct preload_file *f, off_t offset, size_t len,
 		 ssize_t *result)
 {
@@ -234,6 +260,7 @@ static bool past(const struct preload_call *c, struct preload_file *f, off_t off
 	bool ahead = !c->write && atomic_load(&f->next) == r.offset;
 	bool has = !c->write && lane && preload_read_has(lane, f, r.offset);
 	struct preload_stamp st;
+	off_t end;
 
 	if (!preload_stamp(c->fd, f, ahead || has, &st)) {
 		preload_fd_leave(c->fd, f);
@@ -245,7 +272,10 @@ static bool past(const struct preload_call *c, struct preload_file *f, off_t off
 	if (!lane)
 		return false;
 	r.ahead = ahead && r.offset && preload_at_rest(&st);
+	end = end_of(c, offset, len, st.size);
+	offset_moves(c, end);
 	*result = c->write ? write_past(c, f, lane, &r) : read_past(c, f, lane, &r, &st);
+	offset_settles(c, f, end, offset + (*result > 0 ? *result : 0));
 	return true;
 }
 
@@ -258,53 +288,66 @@ static ssize_t at_own_offset(const struct preload_call *c, struct preload_file *
 	off_t at = others ? -1 : PRELOAD_REAL(lseek, c->fd, 0, SEEK_CUR);
 	ssize_t n;
 
-	if (at < 0 || !past(c, f, at, len, &n))
-		return by_kernel(c);
-	if (n > 0)
-		PRELOAD_REAL(lseek, c->fd, at + n, SEEK_SET);
+	return at >= 0 && past(c, f, at, len, &n) ? n : by_kernel(c);
+}
+
+/* Of a file whose offset may be moved here, and not by the kernel. */
+static ssize_t call_in_turn(const struct preload_call *c, struct preload_file *f, size_t len, bool may)
+{
+	ssize_t n;
+
+	pthread_mutex_lock(&f->offset);
+	n = may ? at_own_offset(c, f, len) : by_kernel(c);
+	pthread_mutex_unlock(&f->offset);
 	return n;
 }
 
 /* What is small, and what is not decided yet, goes to the kernel; but an offset that we may be about to
- * move is waited for. */
-static ssize_t call(const struct preload_call *c, struct preload_file *f)
+ * move is waited for. False: it is the kernel's, and may take as long as it likes. */
+static bool call(const struct preload_call *c, struct preload_file *f, ssize_t *n)
 {
 	size_t len = length(c);
-	bool may = len >= preload_min && preload_decide(c->fd, f, len, c->write), locked;
-	ssize_t n;
+	bool may = len >= preload_min && preload_decide(c->fd, f, len, c->write);
 
-	locked = c->own_offset && atomic_load(&f->mount) && !atomic_load(&f->left);
-	if (locked)
-		pthread_mutex_lock(&f->offset);
-	if (may && c->own_offset)
-		n = at_own_offset(c, f, len);
-	else if (!may || !past(c, f, c->offset, len, &n))
-		n = by_kernel(c);
-	if (locked)
-		pthread_mutex_unlock(&f->offset);
-	if (c->write && atomic_load(&f->mount))
-		preload_changed(f);
-	return n;
+	if (!c->own_offset)
+		return may && past(c, f, c->offset, len, n);
+	if (!atomic_load(&f->mount) || atomic_load(&f->left))
+		return false;
+	*n = call_in_turn(c, f, len, may);
+	return true;
+}
+
+/* Not to be cancelled: a thread would leave a lock behind. */
+static void enter(int *cancel)
+{
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel);
+	preload_inside = true;
+}
+
+static void leave(int cancel)
+{
+	preload_inside = false;
+	pthread_setcancelstate(cancel, &cancel);
 }
 
 ssize_t preload_call(const struct preload_call *c)
 {
 	struct preload_file *f = preload_fd_known(c->fd) ? preload_fd_get(c->fd, length(c)) : NULL;
-	int cancel, error;
+	int cancel, error = errno;
+	bool done;
 	ssize_t n;
 
 	if (!f)
 		return by_kernel(c);
-	/* A thread that was cancelled in between would leave a lock behind. */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	preload_inside = true;
-	error = errno;
+	enter(&cancel);
 	errno = 0;
-	n = call(c, f);
-	error = n < 0 ? errno : error;
+	done = call(c, f, &n);
+	if (done && n < 0)
+		error = errno;
+	if (c->write && atomic_load(&f->mount))
+		preload_changed(f);
 	preload_fd_put(f);
-	preload_inside = false;
-	pthread_setcancelstate(cancel, &cancel);
+	leave(cancel);
 	errno = error;
-	return n;
+	return done ? n : by_kernel(c);
 }
