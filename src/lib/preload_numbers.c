@@ -297,6 +297,18 @@ static void next(const char *name, void *function)
 	memcpy(function, &at, sizeof(at));
 }
 
+/* The C library closes a stream's number by itself. */
+PRELOAD_EXPORT int fclose(FILE *stream)
+{
+	int fd = stream ? fileno(stream) : -1;
+
+	if (fd >= 0)
+		preload_fd_closed(fd);
+	if (!preload_real.fclose)
+		next("fclose", &preload_real.fclose);
+	return preload_real.fclose(stream);
+}
+
 static void given_away(void)
 {
 	if (preload_here())

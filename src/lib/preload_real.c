@@ -46,4 +46,5 @@ void preload_real_find(void)
 	FIND(socketpair);
 	FIND(recvmsg);
 	FIND(memfd_create);
+	FIND(fclose);
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -37,6 +38,7 @@ struct preload_real {
 	int (*socketpair)(int, int, int, int[2]);
 	ssize_t (*recvmsg)(int, struct msghdr *, int);
 	int (*memfd_create)(const char *, unsigned);
+	int (*fclose)(FILE *);
 };
 
 extern struct preload_real preload_real;
