@@ -31,6 +31,9 @@ static void ask(struct writing *w)
 				 w->range->offset + w->asked, i);
 	if (!w->error)
 		w->error = nfsrdma_submit(w->lane->queue);
+	/* The daemon may find it later, when other bytes lie there. */
+	if (w->error)
+		atomic_store(&w->lane->mount->dead, true);
 	if (w->error) {
 		w->stopped = true;
 		return;
