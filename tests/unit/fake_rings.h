@@ -12,6 +12,7 @@ struct fake_rings {
 	_Atomic int gone_after;         /* so many more are done, then it is ENOTCONN; -1: never */
 	int write_error;                /* of each write from write_error_at on */
 	uint64_t write_error_at;        /* its offset */
+	void (*meanwhile)(void);        /* called once, while something is under way */
 	bool cached;                    /* what preload_cached() says */
 	bool old_times;                 /* statx() says that no file has changed for long... */
 	bool old_known;                 /* ...if it does not have to ask the server */

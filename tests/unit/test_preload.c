@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -604,6 +605,145 @@ Test(preload, threads_that_end)
 }
 
 /* What the library has open stays. */
+/* ---- who else acts while a call is under way ---- */
+
+static const char line[100] = "what a child writes, or a handler of a signal";
+static int second;
+
+static void child_writes(void)
+{
+	cr_assert_eq(syscall(SYS_write, fd, line, sizeof(line)), (long)sizeof(line));
+}
+
+/* It has the same offset, and writes behind what is being written. */
+Test(preload, a_child_writes_meanwhile)
+{
+	fake_rings.meanwhile = child_writes;
+	cr_assert_eq(write(fd, data + 7, MIB), MIB);
+	cr_expect_eq(at(), MIB + (off_t)sizeof(line));
+	cr_expect_eq(pread(fd, got, MIB + sizeof(line), 0), (ssize_t)(MIB + sizeof(line)));
+	cr_expect_eq(memcmp(got, data + 7, MIB), 0);
+	cr_expect_eq(memcmp(got + MIB, line, sizeof(line)), 0);
+	is_past(1, 1);
+}
+
+static void file_is_cut(void)
+{
+	cr_assert_eq(syscall(SYS_truncate, path, (off_t)(MIB / 2)), 0);
+}
+
+Test(preload, a_read_that_is_shorter_than_the_file_was)
+{
+	ssize_t n;
+
+	file_is_cut();
+	cr_assert_eq(syscall(SYS_truncate, path, (off_t)(2 * MIB)), 0);
+	fake_rings.gone_after = 0;      /* so the kernel reads, what there is by then */
+	fake_rings.meanwhile = file_is_cut;
+	n = read(fd, got, MIB);
+	cr_expect_eq(at(), n);
+}
+
+static void log_is_rotated(void)
+{
+	cr_assert_eq(dup2(second, fd), fd);
+}
+
+/* What is left of a write goes to nobody else's file, and that file's offset stays. */
+Test(preload, a_number_that_becomes_another_file_meanwhile)
+{
+	char other[sizeof(path) + 6];
+	struct stat st;
+
+	snprintf(other, sizeof(other), "%s.other", path);
+	second = open(other, O_RDWR | O_CREAT | O_EXCL, 0600);
+	cr_assert(second >= 0 && !unlink(other));
+	fake_rings.meanwhile = log_is_rotated;
+	fake_rings.write_error = -EBADF;
+	fake_rings.write_error_at = 2 * MIB;
+	cr_expect_eq(write(fd, data, 4 * MIB), 2 * MIB);
+	cr_assert_eq(fstat(second, &st), 0);
+	cr_expect_eq(st.st_size, 0);
+	cr_expect_eq(at(), 0);
+	close(second);
+}
+
+/* The C library closes it by itself. */
+Test(preload, a_stream_that_is_closed)
+{
+	FILE *f;
+
+	reads(MIB, 0);
+	f = fdopen(fd, "r");
+	cr_assert_not_null(f);
+	cr_assert_eq(fclose(f), 0);
+	cr_expect_not(preload_fd_known(fd));
+	fd = open(path, O_RDWR);
+}
+
+
+static void *read_fifo(void *arg)
+{
+	ssize_t n = read(fd, got, MIB);
+
+	(void)n;
+	return arg;
+}
+
+/* A thread that waits in the kernel can be cancelled. */
+Test(preload, cancelled_in_the_kernel, .timeout = 20)
+{
+	char other[sizeof(path) + 6];
+	void *result;
+	pthread_t t;
+
+	snprintf(other, sizeof(other), "%s.fifo", path);
+	cr_assert_eq(mkfifo(other, 0600), 0);
+	close(fd);
+	fd = open(other, O_RDWR);
+	unlink(other);
+	cr_assert_eq(pthread_create(&t, NULL, read_fifo, NULL), 0);
+	usleep(100000);
+	cr_assert_eq(pthread_cancel(t), 0);
+	cr_assert_eq(pthread_join(t, &result), 0);
+	cr_expect_eq(result, PTHREAD_CANCELED);
+}
+
+static void on_alarm(int signal)
+{
+	int error = errno, copy = dup(fd);
+
+	(void)signal;
+	close(copy);
+	errno = error;
+}
+
+/* close() and dup() may be called by a handler, wherever it comes. */
+Test(preload, handlers_of_signals, .timeout = 60)
+{
+	const struct itimerval soon = { { 0, 50 }, { 0, 50 } }, never = { 0 };
+	time_t until = time(NULL) + 2;
+
+	reads(MIB, 0);
+	signal(SIGALRM, on_alarm);
+	setitimer(ITIMER_REAL, &soon, NULL);
+	while (time(NULL) < until)
+		for (unsigned i = 0; i < 1000; i++)
+			close(dup(fd));
+	setitimer(ITIMER_REAL, &never, NULL);
+	cr_expect_eq(pread(fd, got, MIB, 0), MIB);
+	cr_expect_eq(memcmp(got, data, MIB), 0);
+}
+
+Test(preload, ranges_that_are_none)
+{
+	cr_expect_eq(close_range((unsigned)fd + 2, (unsigned)fd, 0), -1);
+	cr_expect_eq(errno, EINVAL);
+	cr_expect_eq(close_range((unsigned)fd, (unsigned)fd, 1 << 20), -1);
+	reads(MIB, 0);
+	is_past(1, 0);
+}
+
 Test(preload, all_are_closed)
 {
 	int kept = preload_fd_keep(open("/dev/null", O_RDONLY));
