@@ -125,10 +125,21 @@ Test(lib_session, answers_that_are_none)
 		cr_expect_eq(nfsrdma_memory_new(session, MEMORY, &memory), -ENOTCONN, "it has ended");
 		nfsrdma_disconnect(session);
 	}
+}
+
+/* A program without a descriptor to spare. The daemon has made the ring. */
+Test(lib_session, a_bell_that_does_not_come)
+{
+	unsigned closed;
+
 	play_fault((struct play_fault){ RING_OPEN, .oddity = PLAY_NO_BELL });
 	cr_assert_eq(nfsrdma_connect(0, &session), 0);
-	cr_expect_eq(nfsrdma_queue_new(session, ENTRIES, &queue), -EPROTO);
-	expect_why("no bell");
+	closed = play_count(RING_CLOSE);
+	cr_expect_eq(nfsrdma_queue_new(session, ENTRIES, &queue), -EMFILE);
+	expect_why("bell");
+	cr_expect_eq(play_count(RING_CLOSE), closed + 1, "the ring is given back");
+	play_fault((struct play_fault){ .oddity = PLAY_NONE });
+	cr_expect_eq(nfsrdma_queue_new(session, ENTRIES, &queue), 0, "the session goes on");
 	nfsrdma_disconnect(session);
 }
 
