@@ -29,6 +29,7 @@ static void end(struct preload_lane *lane)
 /* The thread ends. What is under way is whoever's who has the lane next. */
 static void leave_all(void *unused)
 {
+	preload_inside = true;
 	pthread_mutex_lock(&idle_lock);
 	while (mine) {
 		struct preload_lane *lane = mine;
@@ -38,6 +39,7 @@ static void leave_all(void *unused)
 		lane->mount->idle = lane;
 	}
 	pthread_mutex_unlock(&idle_lock);
+	preload_inside = false;
 }
 
 static struct preload_lane *take_idle(struct preload_mount *m)
@@ -120,6 +122,15 @@ struct preload_lane *preload_lane(struct preload_mount *m)
 	return lane;
 }
 
+/* The daemon gives the number of a file that was closed to the next one, and tells nobody: whoever had it here
+ * has it no more, and must not have it detached later. */
+static void forget_number(struct preload_lane *lane, uint32_t number)
+{
+	for (unsigned i = 0; i < PRELOAD_ATTACHED; i++)
+		if (lane->attached[i].number == number)
+			lane->attached[i].id = 0;
+}
+
 /* Its place is the id's. Who was there before is attached again when it is needed. */
 int preload_attach(struct preload_lane *lane, const struct preload_file *f, int fd, uint32_t *number)
 {
@@ -136,6 +147,7 @@ int preload_attach(struct preload_lane *lane, const struct preload_file *f, int 
 	rc = nfsrdma_attach(lane->queue, fd, &lane->attached[i].number);
 	if (rc)
 		return rc;
+	forget_number(lane, lane->attached[i].number);
 	lane->attached[i].id = f->id;
 	*number = lane->attached[i].number;
 	return 0;
