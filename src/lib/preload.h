@@ -39,8 +39,8 @@
  * The end: a daemon that has died is ENOTCONN, and its mount's files are the kernel's from then on.
  * What was under way is repeated there: a read changes nothing, and a write puts the same bytes at the same
  * place. fork(): the child forgets all, and may begin anew with what it opens. The lane of a
- * thread that ends is the next one's. Signals: nothing here blocks them; a handler that reads itself is
- * served by the kernel, and one that leaves with longjmp() out of a call here leaves the file locked.
+ * thread that ends is the next one's. Signals: nothing here blocks them; a handler that reads itself while
+ * its thread is in here is served by the kernel, and one that leaves with longjmp() out of a call here leaves the file locked.
  */
 #pragma once
 

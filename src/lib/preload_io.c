@@ -131,6 +131,8 @@ static bool too_long(off_t offset, size_t len)
 {
 	struct rlimit limit;
 
+	if ((uint64_t)offset + len > INT64_MAX)
+		return true;
 	if (getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
 		return false;
 	return (uint64_t)offset + len > limit.rlim_cur;
@@ -227,14 +229,15 @@ static bool kernel_reads(int fd, struct preload_file *f, const struct preload_ra
 }
 
 /* The kernel's offset moves before the bytes do: who uses it meanwhile, a child or a handler of a signal, comes
- * behind them, as if the kernel had moved them. */
-static void offset_moves(const struct preload_call *c, off_t to)
+ * behind them, as if the kernel had moved them. Where they go: somebody may have moved it since it was asked for. */
+static off_t offset_moves(const struct preload_call *c, off_t offset, off_t by)
 {
-	if (c->own_offset)
-		PRELOAD_REAL(lseek, c->fd, to, SEEK_SET);
+	off_t end = c->own_offset ? PRELOAD_REAL(lseek, c->fd, by, SEEK_CUR) : offset + by;
+
+	return end < 0 ? -1 : end - by;
 }
 
-/* It was less. Nobody else has moved it, nor is the number another file's. */
+/* It was another length. Nobody else has moved it, nor is the number another file's. */
 static void offset_settles(const struct preload_call *c, const struct preload_file *f, off_t from, off_t to)
 {
 	int error = errno;
@@ -244,12 +247,12 @@ static void offset_settles(const struct preload_call *c, const struct preload_fi
 	errno = error;
 }
 
-/* Where a call of so many bytes ends, if all goes well. */
-static off_t end_of(const struct preload_call *c, off_t offset, size_t len, uint64_t size)
+/* How far it moves if all goes well. */
+static off_t whole(const struct preload_call *c, off_t offset, size_t len, uint64_t size)
 {
 	uint64_t there = size > (uint64_t)offset ? size - (uint64_t)offset : 0;
 
-	return offset + (off_t)(c->write || len < there ? len : there);
+	return (off_t)(c->write || len < there ? len : there);
 }
 
 static bool past(const struct preload_call *c, struct preload_file *f, off_t offset, size_t len,
@@ -260,7 +263,7 @@ static bool past(const struct preload_call *c, struct preload_file *f, off_t off
 	bool ahead = !c->write && atomic_load(&f->next) == r.offset;
 	bool has = !c->write && lane && preload_read_has(lane, f, r.offset);
 	struct preload_stamp st;
-	off_t end;
+	off_t by;
 
 	if (!preload_stamp(c->fd, f, ahead || has, &st)) {
 		preload_fd_leave(c->fd, f);
@@ -272,10 +275,13 @@ static bool past(const struct preload_call *c, struct preload_file *f, off_t off
 	if (!lane)
 		return false;
 	r.ahead = ahead && r.offset && preload_at_rest(&st);
-	end = end_of(c, offset, len, st.size);
-	offset_moves(c, end);
+	by = whole(c, offset, len, st.size);
+	offset = offset_moves(c, offset, by);
+	if (offset < 0)
+		return false;
+	r.offset = (uint64_t)offset;
 	*result = c->write ? write_past(c, f, lane, &r) : read_past(c, f, lane, &r, &st);
-	offset_settles(c, f, end, offset + (*result > 0 ? *result : 0));
+	offset_settles(c, f, offset + by, offset + (*result > 0 ? *result : 0));
 	return true;
 }
 
@@ -349,5 +355,11 @@ ssize_t preload_call(const struct preload_call *c)
 	preload_fd_put(f);
 	leave(cancel);
 	errno = error;
-	return done ? n : by_kernel(c);
+	if (done)
+		return n;
+	n = by_kernel(c);
+	/* Once more, behind it. f may be another file's by now, and that only asks once more. */
+	if (c->write && atomic_load(&f->mount))
+		preload_changed(f);
+	return n;
 }
