@@ -20,6 +20,8 @@
 /* How far from the end of what a process may have ours lie, and where they do at the most. */
 #define KEPT_ROOM 256u
 #define KEPT_AT   32768u
+/* So many files are made at a time. */
+#define MADE 64u
 
 /* What a word may be besides a file. */
 #define UNKNOWN ((struct preload_file *)0)
@@ -90,19 +92,31 @@ static void share(int fd)
 
 /* ---- files; under the lock ---- */
 
-/* They are never given back: a thread that has looked one up without the lock may still compare it. */
+/* They are never given back: a thread that has looked one up without the lock may still compare it. Not of
+ * malloc(): a handler may come while its thread is in there. */
+static bool more(void)
+{
+	struct preload_file *f = PRELOAD_REAL(mmap, NULL, MADE * sizeof(*f), PROT_READ | PROT_WRITE,
+					      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (f == MAP_FAILED)
+		return false;
+	for (unsigned i = 0; i < MADE; i++) {
+		f[i].spare = spare;
+		spare = &f[i];
+	}
+	return true;
+}
+
 static struct preload_file *make(void)
 {
-	struct preload_file *f = spare;
+	struct preload_file *f;
 
-	if (f) {
-		spare = f->spare;
-		memset(f, 0, sizeof(*f));
-	} else {
-		f = calloc(1, sizeof(*f));
-		if (!f)
-			return NULL;
-	}
+	if (!spare && !more())
+		return NULL;
+	f = spare;
+	spare = f->spare;
+	memset(f, 0, sizeof(*f));
 	pthread_mutex_init(&f->offset, NULL);
 	f->id = ++last_id;
 	f->numbers = 1;
