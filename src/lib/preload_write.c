@@ -29,11 +29,8 @@ static void ask(struct writing *w)
 	preload_copy(w->from, w->lane->at + at, len, true);
 	w->error = nfsrdma_write(w->lane->queue, w->range->file, w->lane->memory, at, len,
 				 w->range->offset + w->asked, i);
-	if (!w->error)
-		w->error = nfsrdma_submit(w->lane->queue);
-	/* The daemon may find it later, when other bytes lie there. */
-	if (w->error)
-		atomic_store(&w->lane->mount->dead, true);
+	if (!w->error && (w->error = nfsrdma_submit(w->lane->queue)))
+		atomic_store(&w->lane->mount->dead, true); /* the daemon may find it later, when other bytes lie there */
 	if (w->error) {
 		w->stopped = true;
 		return;
