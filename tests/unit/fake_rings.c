@@ -24,11 +24,12 @@ struct nfsrdma_memory {
 };
 
 struct nfsrdma_queue {
-	int file[FILES];                /* copies of what was attached */
-	uint32_t files;
+	int file[FILES];                /* copies of what was attached; 0: none */
 	struct nfsrdma_done done[ENTRIES];
 	unsigned n;
 };
+
+static struct nfsrdma_queue *newest; /* of the last file that was attached */
 
 bool preload_cached(int fd, struct preload_file *f, uint64_t offset, size_t len)
 {
@@ -81,17 +82,33 @@ void nfsrdma_queue_free(struct nfsrdma_queue *q)
 
 int nfsrdma_attach(struct nfsrdma_queue *q, int fd, uint32_t *file)
 {
+	void (*attaching)(void);
+
 	if (fake_rings.attach_error)
 		return fake_rings.attach_error;
-	*file = q->files++ % FILES;
+	attaching = fake_rings.attaching;
+	fake_rings.attaching = NULL;
+	if (attaching)
+		attaching();
+	for (*file = 0; *file < FILES && q->file[*file]; ++*file)
+		;
+	if (*file == FILES)
+		return -ENOSPC;
 	q->file[*file] = (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 300);
+	newest = q;
 	return 0;
 }
 
 int nfsrdma_detach(struct nfsrdma_queue *q, uint32_t file)
 {
 	syscall(SYS_close, q->file[file]);
+	q->file[file] = 0;
 	return 0;
+}
+
+void fake_rings_closed(uint32_t number)
+{
+	nfsrdma_detach(newest, number);
 }
 
 static void done(struct nfsrdma_queue *q, uint64_t user_data, int64_t result)
@@ -132,6 +149,8 @@ int nfsrdma_write(struct nfsrdma_queue *q, uint32_t file, const struct nfsrdma_m
 
 	if (gone())
 		return -ENOTCONN;
+	if (offset > (uint64_t)INT64_MAX - len)
+		return -EINVAL;
 	count(&fake_rings.writes);
 	if (fake_rings.write_error && offset >= fake_rings.write_error_at) {
 		done(q, user_data, fake_rings.write_error);

@@ -13,9 +13,13 @@ struct fake_rings {
 	int write_error;                /* of each write from write_error_at on */
 	uint64_t write_error_at;        /* its offset */
 	void (*meanwhile)(void);        /* called once, while something is under way */
+	void (*attaching)(void);        /* called once, when a file is attached */
 	bool cached;                    /* what preload_cached() says */
 	bool old_times;                 /* statx() says that no file has changed for long... */
 	bool old_known;                 /* ...if it does not have to ask the server */
 };
 
 extern struct fake_rings fake_rings;
+
+/* The kernel has closed the file that was attached with that number: it is free, and nobody is told. */
+void fake_rings_closed(uint32_t number);

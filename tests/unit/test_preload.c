@@ -261,7 +261,7 @@ Test(preload, two_numbers)
 	is_past(4, 0);
 }
 
-/* What does not come by here: fclose(), and the like. */
+/* What does not come by here. */
 Test(preload, a_number_that_is_another_file)
 {
 	char other[sizeof(path) + 6];
@@ -604,7 +604,6 @@ Test(preload, threads_that_end)
 	cr_expect_eq(fake_rings.queues, 1);
 }
 
-/* What the library has open stays. */
 /* ---- who else acts while a call is under way ---- */
 
 static const char line[100] = "what a child writes, or a handler of a signal";
@@ -627,6 +626,63 @@ Test(preload, a_child_writes_meanwhile)
 	is_past(1, 1);
 }
 
+/* It has moved the offset since that was asked for. */
+Test(preload, a_handler_writes_while_the_file_is_attached)
+{
+	fake_rings.attaching = child_writes;
+	cr_assert_eq(write(fd, data + 7, MIB), MIB);
+	cr_expect_eq(at(), MIB + (off_t)sizeof(line));
+	cr_expect_eq(pread(fd, got, MIB + sizeof(line), 0), (ssize_t)(MIB + sizeof(line)));
+	cr_expect_eq(memcmp(got, line, sizeof(line)), 0);
+	cr_expect_eq(memcmp(got + sizeof(line), data + 7, MIB), 0);
+}
+
+static int open_other(char with)
+{
+	char other[sizeof(path) + 6];
+	int made;
+
+	snprintf(other, sizeof(other), "%s.other", path);
+	made = open(other, O_RDWR | O_CREAT | O_EXCL, 0600);
+	unlink(other);
+	memset(got, with, MIB);
+	cr_assert_eq(syscall(SYS_pwrite64, made, got, MIB, 0), (long)MIB);
+	return made;
+}
+
+/* The daemon gives a closed file's number to the next one. A file that stays is not mixed up with those that
+ * come and go. */
+Test(preload, numbers_that_are_used_again)
+{
+	int stays;
+
+	cr_assert_eq(pread(fd, got, MIB, 0), MIB);
+	close(fd);
+	fake_rings_closed(0);
+	stays = open_other('s');
+	cr_assert_eq(pread(stays, got, MIB, 0), MIB);
+	for (unsigned i = 0; i < 2 * PRELOAD_ATTACHED; i++) {
+		int other = open_other('o');
+
+		cr_assert_eq(pread(other, got, MIB, 0), MIB);
+		cr_assert(got[0] == 'o' && got[MIB - 1] == 'o');
+		cr_assert_eq(pread(stays, got, MIB, 0), MIB);
+		cr_assert(got[0] == 's' && got[MIB - 1] == 's', "another file's bytes, after %u", i);
+		close(other);
+		fake_rings_closed(1);
+	}
+	close(stays);
+	fd = open(path, O_RDWR);
+}
+
+/* It ends nothing for others. */
+Test(preload, offsets_that_no_file_has)
+{
+	cr_expect_eq(pwrite(fd, data, MIB, INT64_MAX - 1000), -1);
+	cr_expect_eq(pread(fd, got, MIB, 0), MIB);
+	is_past(1, 0);
+}
+
 static void file_is_cut(void)
 {
 	cr_assert_eq(syscall(SYS_truncate, path, (off_t)(MIB / 2)), 0);
@@ -638,9 +694,10 @@ Test(preload, a_read_that_is_shorter_than_the_file_was)
 
 	file_is_cut();
 	cr_assert_eq(syscall(SYS_truncate, path, (off_t)(2 * MIB)), 0);
-	fake_rings.gone_after = 0;      /* so the kernel reads, what there is by then */
+	fake_rings.gone_after = 2;      /* pieces; then the kernel reads, what there is by then */
 	fake_rings.meanwhile = file_is_cut;
 	n = read(fd, got, MIB);
+	cr_expect_eq(n, MIB / 2);
 	cr_expect_eq(at(), n);
 }
 
@@ -747,6 +804,7 @@ Test(preload, ranges_that_are_none)
 	is_past(1, 0);
 }
 
+/* What the library has open stays. */
 Test(preload, all_are_closed)
 {
 	int kept = preload_fd_keep(open("/dev/null", O_RDONLY));
