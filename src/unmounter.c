@@ -181,6 +181,9 @@ static int look_and_mount(uint32_t max_read, struct errbuf *eb)
 {
 	int rc = fs_check_mountpoint(conf.mountpoint, eb);
 
+	/* That is for who is asked at once: a mount that has waited for days does not fail because of a file. */
+	if (rc == -ENOTEMPTY)
+		rc = err_set(eb, 0, "the directory '%s' is not empty any more: its files are hidden by the mount", conf.mountpoint);
 	return rc ? rc : fs_kern_mount(conf.fuse_opts, max_read, conf.mountpoint, eb);
 }
 

@@ -55,6 +55,8 @@ for n in 1 2 3; do
 	until_true "the attempt of command $n" grep -q 'trying for 10000 minutes' "$TMPDIR/said.$n"
 done
 rmdir "$TMPDIR/place"
+# A file that somebody has put there meanwhile does not keep the mount away: nobody would try again.
+echo hidden >"$MNT/file"
 gateway_up 20141 "$NFSRDMA_SERVER"
 # mounts_here - how many there are, one upon the other.
 mounts_here() { grep -c " $MNT fuse" /proc/mounts; }
@@ -67,13 +69,14 @@ all_but_one() {
 # refused_by FILE TEXT - beside what is said of attempts and connections, that is one line with this text.
 refused_by() {
 	local said
-	said=$(grep -vE 'trying for|: connection [0-9]' "$1")
+	said=$(grep -vE 'trying for|: connection [0-9]|is not empty any more' "$1")
 	[[ $said == "nfsrdma-fuse: $2"* && $said != *$'\n'* ]] || fail "no '$2', or more than that: $(<"$1")"
 }
 # one_of FILE... - one of these commands has mounted, and each of the others has said why it has not.
 one_of() {
 	local file mounted=0
 	until_true "one mount" is_mounted
+	until_true "a command says so" grep -q "is mounted on '$MNT'" "$@"
 	for file; do
 		if grep -q "is mounted on '$MNT'" "$file"; then (( mounted++ ));
 		else refused_by "$file" "cannot mount on '$MNT': it is busy"; fi
@@ -86,7 +89,10 @@ one_of() {
 wait "${commands[2]}"; equal $? 32 "the status of the command whose directory was removed"
 refused_by "$TMPDIR/said.3" "cannot mount on '$TMPDIR/place': No such file"
 until_true "one of two commands with bg ends" all_but_one "${commands[@]}"
+grep -q "'$MNT' is not empty any more" "$TMPDIR"/said.[12] || fail "nobody says that a file is hidden"
 one_of "$TMPDIR"/said.[12]
+equal "$(<"$MNT/file")" hidden "the file that was hidden"
+rm "$MNT/file"
 # At the same time.
 for _ in {1..5}; do
 	commands=()
