@@ -153,7 +153,8 @@ static size_t hide_known(struct hide *h, const char *text, const char *at, const
 /* Commands in messages of ours. */
 static bool hide_is_command(const char *text)
 {
-	static const char *const begins[] = { "ulimit -", "getent ", "showmount -", "ip link set ", "rdma " };
+	static const char *const begins[] = { "ulimit -", "getent ", "showmount -", "ip link set ", "rdma ", "insecure'",
+					      "memlock'" };
 
 	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
 		if (strncmp(text, begins[i], strlen(begins[i])) == 0)
@@ -162,16 +163,20 @@ static bool hide_is_command(const char *text)
 }
 
 /* How much behind the quote at `at` is to be hidden as a whole: a server's or a user's words, which nobody has noted.
- * They end with a quote that no letter follows, or with the line: a long message has lost its middle. */
-static size_t hide_quoted(struct hide *h, const char *text, const char *at)
+ * They end with a quote that no letter follows, which *end is then, or with the line: a long message has lost its
+ * middle. */
+static size_t hide_quoted(struct hide *h, const char *text, const char *at, const char **end)
 {
 	const struct hide_word *w;
 	size_t len = 0, known = 0;
 
-	if (*at != '\'' || (at > text && in_word(at[-1])) || hide_is_command(at + 1))
+	if (*at != '\'' || (at > text && in_word(at[-1])))
 		return 0;
 	for (at++; at[len] && at[len] != '\n' && (at[len] != '\'' || in_word(at[len + 1])); )
 		len++;
+	*end = at + len;
+	if (hide_is_command(at))
+		return 0;
 	while (known < len) {
 		size_t n = hide_known(h, text, at + known, &w);
 
@@ -184,8 +189,10 @@ static size_t hide_quoted(struct hide *h, const char *text, const char *at)
 
 void hide_put(struct hide *h, FILE *f, const char *text)
 {
+	const char *end = NULL;         /* of what is quoted there: a quote that begins nothing */
+
 	for (const char *at = text; *at; ) {
-		size_t quoted = hide_quoted(h, text, at), len;
+		size_t quoted = at == end ? 0 : hide_quoted(h, text, at, &end), len;
 		const struct hide_word *w;
 
 		if (quoted) {

@@ -497,6 +497,9 @@ Test(doctor_hide, quoted)
 	/* What was cut off, to the end of the line. */
 	expect_hidden(&h, "a 'long one ... \nb", "a 'name-4\nb");
 	expect_hidden(&h, "'' '/'", "'' '/'");
+	/* What closes is no beginning, whatever stands before it. */
+	expect_hidden(&h, "srv1 cannot mount '/': no such file; 'srv1.': needs 'insecure'; see '/export/': 'bob'",
+		      "server-1 cannot mount '/': no such file; 'server-1.': needs 'insecure'; see 'path-1/': 'name-1'");
 	hide_free(&h);
 }
 
