@@ -5,37 +5,20 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 #include "ctl/client.h"
 #include "ctl/ctl.h"
 #include "ctl/unmount.h"
 #include "daemon.h"
 
-static const struct {
-	unsigned long st, ms;
-} remount_flags[] = {
-	{ ST_RDONLY, MS_RDONLY }, { ST_NOSUID, MS_NOSUID }, { ST_NODEV, MS_NODEV }, { ST_NOEXEC, MS_NOEXEC },
-	{ ST_NOATIME, MS_NOATIME }, { ST_NODIRATIME, MS_NODIRATIME }, { ST_RELATIME, MS_RELATIME },
-	{ ST_SYNCHRONOUS, MS_SYNCHRONOUS },
-};
-
-/* The mount's flags now, as options and as mount(2) wants them. */
-static int flags_now(int fd, struct options *o, unsigned long *flags)
+/* The mount's flags, as options. It is not asked for them: its daemon may be gone, or its server silent. */
+static void flags_as_options(unsigned long flags, struct options *o)
 {
-	struct statvfs st;
-
-	if (fstatvfs(fd, &st) < 0)
-		return -errno;
-	*flags = MS_REMOUNT;
-	for (size_t i = 0; i < sizeof(remount_flags) / sizeof(remount_flags[0]); i++)
-		*flags |= st.f_flag & remount_flags[i].st ? remount_flags[i].ms : 0;
-	o->ro = *flags & MS_RDONLY;
-	o->nosuid = *flags & MS_NOSUID;
-	o->nodev = *flags & MS_NODEV;
-	o->noexec = *flags & MS_NOEXEC;
-	o->noatime = *flags & MS_NOATIME;
-	return 0;
+	o->ro = flags & MS_RDONLY;
+	o->nosuid = flags & MS_NOSUID;
+	o->nodev = flags & MS_NODEV;
+	o->noexec = flags & MS_NOEXEC;
+	o->noatime = flags & MS_NOATIME;
 }
 
 static unsigned long with_options(unsigned long flags, const struct options *o)
@@ -57,16 +40,14 @@ static int set_flags(int fd, unsigned long flags)
 	return mount("none", path, NULL, flags, NULL) < 0 ? -errno : 0;
 }
 
-/* fd: the mount's root. *was: its flags before, if they are others now; else 0. */
-static int change_flags(int fd, const struct options *o, unsigned long *was, struct errbuf *eb)
+/* fd: the mount's root, with these flags. *changed: it has others now. */
+static int change_flags(int fd, unsigned long flags, const struct options *o, bool *changed, struct errbuf *eb)
 {
 	struct options is = *o, to;
-	unsigned long flags = 0;
 	bool other;
-	int rc = flags_now(fd, &is, &flags);
+	int rc;
 
-	if (rc)
-		return err_set(eb, rc, "cannot read the flags of the mount on '%s': %s", o->mountpoint, strerror(-rc));
+	flags_as_options(flags, &is);
 	rc = options_remount(&is, o->list, &to, &other, eb);
 	if (rc || !other)
 		return rc;
@@ -77,7 +58,7 @@ static int change_flags(int fd, const struct options *o, unsigned long *was, str
 	if (rc)
 		return err_set(eb, rc, "cannot change the flags of the mount on '%s': %s%s", o->mountpoint,
 			       strerror(-rc), rc == -EBUSY ? "; files are open for writing there" : "");
-	*was = flags;
+	*changed = true;
 	return 0;
 }
 
@@ -85,13 +66,14 @@ static int change_flags(int fd, const struct options *o, unsigned long *was, str
  * says. fd: the mount's root. */
 static int change_both(const struct ctl_peer *p, int fd, const struct options *o, struct errbuf *eb)
 {
-	unsigned long was = 0;
-	int rc = change_flags(fd, o, &was, eb), back;
+	unsigned long flags = MS_REMOUNT | p->mount.flags;
+	bool changed = false;
+	int rc = change_flags(fd, flags, o, &changed, eb), back;
 
 	if (rc)
 		return rc;
 	rc = ctl_ask_command(p, "remount", "options", o->list, NULL, eb);
-	back = rc && was ? set_flags(fd, was) : 0;
+	back = rc && changed ? set_flags(fd, flags) : 0;
 	if (back)
 		log_warn("remount: the flags of the mount on '%s' have changed, and cannot be put back: %s",
 			 o->mountpoint, strerror(-back));

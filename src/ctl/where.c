@@ -6,6 +6,7 @@
 #include <libmount.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -20,6 +21,14 @@ const char *ctl_mountinfo = "/proc/self/mountinfo";
 static bool where_fits(struct libmnt_fs *fs, dev_t dev)
 {
 	return mnt_fs_get_devno(fs) == dev && mnt_fs_match_fstype(fs, "fuse." PACKAGE_NAME);
+}
+
+static unsigned long where_flags(struct libmnt_fs *fs)
+{
+	unsigned long flags = 0;
+
+	mnt_optstr_get_flags(mnt_fs_get_vfs_options(fs), &flags, mnt_get_builtin_optmap(MNT_LINUX_MAP));
+	return flags | (mnt_fs_match_options(fs, "ro") ? MS_RDONLY : 0) | (mnt_fs_match_options(fs, "sync") ? MS_SYNCHRONOUS : 0);
 }
 
 /* The value of user_id=, or (uid_t)-1. */
@@ -44,7 +53,7 @@ int ctl_where_find(const char *mountpoint, struct ctl_mount *out)
 	if (fs)
 		*out = (struct ctl_mount){
 			.id = mnt_fs_get_id(fs), .dev = mnt_fs_get_devno(fs), .owner = owner_of(fs),
-			.read_only = mnt_fs_match_options(fs, "ro"),
+			.read_only = mnt_fs_match_options(fs, "ro"), .flags = where_flags(fs),
 			.ours = where_fits(fs, mnt_fs_get_devno(fs)),
 		};
 	mnt_unref_table(table);

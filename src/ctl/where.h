@@ -40,6 +40,7 @@ struct ctl_mount {
 	dev_t dev;
 	uid_t owner;            /* user_id= */
 	bool read_only;
+	unsigned long flags;    /* MS_ of mount(2), the mount's own, without asking it */
 	bool ours;              /* its type is fuse.nfsrdma-fuse */
 };
 

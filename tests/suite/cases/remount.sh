@@ -125,4 +125,11 @@ refused "option stats cannot be changed" "stats=$TMPDIR/nfs-stats"
 refused "option fsname cannot be changed" "fsname=grun Straße"
 refused "bytes that are not UTF-8" $'stats=/\xe9'
 mount_down
+
+# A mount whose daemon has gone is not asked for anything, and the remedy is named.
+mount_up "port=20131,lanes=1"
+kill -KILL "$DAEMON"; gone "$DAEMON"; DAEMON=''
+refused "its daemon has ended" timeo=100
+refused "its daemon has ended" ro
+umount -l "$MNT" 2>/dev/null || fusermount3 -uz "$MNT" || fail "umount of a dead mount"
 gateway_down
