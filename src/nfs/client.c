@@ -231,8 +231,9 @@ static int none_answers(const struct nfs_config *cfg, int rc, struct errbuf *eb)
 		return rc;
 	if (cfg->addresses > 1)
 		snprintf(first, sizeof(first), " %u were", cfg->addresses);
-	return err_set(eb, rc, "%s. Of the %u addresses of '%s' only the first%s tried: name others with remoteports=A~B",
-		       why.text, cfg->addresses + cfg->left_out, cfg->server, first);
+	return err_set(eb, rc, "%s. Of the %u addresses of '%s' only the first%s tried: name %s with remoteports=%s",
+		       why.text, cfg->addresses + cfg->left_out, cfg->server, first, cfg->addresses > 1 ? "others" : "another",
+		       cfg->addresses > 1 ? "A~B" : "A");
 }
 
 /* A round: each path has its turn, from *first on; the next round's first is there afterwards. If
