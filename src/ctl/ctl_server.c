@@ -88,6 +88,9 @@ static void on_line(struct ctl_client *c, size_t len)
 		ctl_refuse(c, "%s", eb.text);
 		return;
 	}
+	/* It may be long, and its client may stay. */
+	free(c->line);
+	c->line = NULL;
 	c->wait.until_ns = mono_ns() + ctl_wait_ms * 1000000ull;
 	ctl_command(c, &q);
 	json_object_put(q.object);
