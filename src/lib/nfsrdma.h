@@ -73,7 +73,7 @@ int nfsrdma_queue_new(struct nfsrdma_session *s, unsigned entries, struct nfsrdm
 /* What is under way is given up; its memory may be written to until nfsrdma_memory_free(). */
 void nfsrdma_queue_free(struct nfsrdma_queue *q);
 /* An open file of the same mount (-EXDEV: it is of another one) is one of the queue's from now on. *file:
- * its number. Until the last descriptor of it is closed, or: */
+ * its number. Until the last descriptor of it is closed, or detached; then it may be the next file's. */
 int nfsrdma_attach(struct nfsrdma_queue *q, int fd, uint32_t *file);
 int nfsrdma_detach(struct nfsrdma_queue *q, uint32_t file);
 
