@@ -289,6 +289,7 @@ static bool remove_dead(const char *mountpoint)
 
 	if (ctl_where_find(mountpoint, &dead) || !dead.ours || (geteuid() && dead.owner != geteuid()))
 		return false;
+	ctl_mount_note(&dead);
 	if (statfs(mountpoint, &st) == 0 || errno != ENOTCONN || ctl_unmount(&dead, mountpoint, false))
 		return false;
 	log_warn("the mount on '%s' had no daemon any more: it was unmounted, to be replaced", mountpoint);

@@ -68,6 +68,8 @@ static void set_title(char **argv, const char *mountpoint)
 static void unmounter_note(struct errbuf *eb)
 {
 	known = ctl_where_find(conf.mountpoint, &ours) == 0 && ours.ours;
+	if (known)
+		ctl_mount_note(&ours);
 	if (!known && geteuid() == 0)
 		err_set(eb, 0, "cannot find the mount on '%s': unmount it by hand",
 			conf.mountpoint);

@@ -27,15 +27,35 @@ static int by_fusermount(const char *mountpoint)
 	return WIFEXITED(wstatus) && WEXITSTATUS(wstatus) == 0 ? 0 : -EPERM;
 }
 
-/* The mount that a descriptor is in; -1: unknown. The daemon is not asked. */
-static int mount_of(int fd)
+/* Linux 6.8. */
+#ifndef STATX_MNT_ID_UNIQUE
+#define STATX_MNT_ID_UNIQUE 0x4000u
+#endif
+
+/* Which mount a descriptor is in, by either of its numbers. false: unknown. The daemon is not asked. */
+static bool mount_of(int fd, unsigned which, uint64_t *id)
 {
 	struct statx st = { 0 };
 
-	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &st) < 0 ||
-	    !(st.stx_mask & STATX_MNT_ID))
-		return -1;
-	return (int)st.stx_mnt_id;
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, which, &st) < 0 || !(st.stx_mask & which))
+		return false;
+	*id = st.stx_mnt_id;
+	return true;
+}
+
+static bool is_that_mount(int fd, const struct ctl_mount *m)
+{
+	uint64_t id;
+
+	return mount_of(fd, STATX_MNT_ID, &id) && id == (uint64_t)m->id;
+}
+
+/* It has the numbers of one that is gone. */
+static bool is_a_later_mount(int fd, const struct ctl_mount *m)
+{
+	uint64_t id;
+
+	return m->unique && mount_of(fd, STATX_MNT_ID_UNIQUE, &id) && id != m->unique;
 }
 
 /*
@@ -55,10 +75,22 @@ int ctl_mount_open(const struct ctl_mount *m, int flags)
 	free(there);
 	if (rc)
 		return rc;
-	if (mount_of(fd) == m->id)
+	if (is_that_mount(fd, m) && !is_a_later_mount(fd, m))
 		return fd;
+	rc = is_a_later_mount(fd, m) ? -ENOENT : -EBUSY;
 	close(fd);
-	return -EBUSY;
+	return rc;
+}
+
+void ctl_mount_note(struct ctl_mount *m)
+{
+	int fd = ctl_mount_open(m, O_PATH);
+
+	if (fd < 0)
+		return;
+	if (!mount_of(fd, STATX_MNT_ID_UNIQUE, &m->unique))
+		m->unique = 0;
+	close(fd);
 }
 
 static int by_identity(const struct ctl_mount *m, bool aborts)

@@ -22,6 +22,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 #include "base/log.h"
 
@@ -36,8 +37,9 @@ extern const char *ctl_mountinfo;
 #define CTL_NAME_MAX 108u       /* a socket's name: sun_path */
 
 struct ctl_mount {
-	int id;                 /* in this mount namespace; given again when the mount is gone */
+	int id;                 /* in this mount namespace; given again when the mount is gone, as is... */
 	dev_t dev;
+	uint64_t unique;        /* ctl_mount_note(): never given again; 0: not known */
 	uid_t owner;            /* user_id= */
 	bool read_only;
 	unsigned long flags;    /* MS_ of mount(2), the mount's own, without asking it */

@@ -92,3 +92,23 @@ if [[ -x $mapped ]]; then
 	[[ ! $unheld ]] || grep -q "$said" "$LOG" || fail "nobody says what umount -f has lost: $(tail -n 2 "$LOG")"
 	gateway_down
 fi
+
+# A daemon hears late that its mount is gone. Its numbers are another mount's by then, and that one stays. (Linux before
+# 6.8 does not tell the two apart.)
+numbers_of() { awk -v on="$1" '$5 == on { print $1, $3 }' /proc/self/mountinfo; }
+if [[ $(id -u) == 0 ]] && printf '6.8\n%s\n' "$(uname -r)" | sort -VC; then
+	mkdir "$TMPDIR/later"
+	mount_up
+	had=$(numbers_of "$MNT")
+	kill -STOP "$DAEMON"
+	# umount(8) would ask the daemon first.
+	in_time 20 python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL(None).umount2(sys.argv[1].encode(), 0))' "$MNT" ||
+		fail "umount, of a daemon that is stopped"
+	"$BIN" "$REMOTE" "$TMPDIR/later" -o "vers=$VERS,$MOUNT_OPTIONS" || fail "the later mount"
+	equal "$(numbers_of "$TMPDIR/later")" "$had" "numbers of the later mount"
+	kill -CONT "$DAEMON"
+	gone "$DAEMON" || fail "the daemon whose mount is gone"
+	DAEMON=''
+	mountpoint -q "$TMPDIR/later" || fail "the end of one mount has taken the later one away"
+	umount "$TMPDIR/later" || fail "umount of the later one"
+fi
