@@ -128,7 +128,7 @@ bool_t nfs4_put_free(struct nfs_call *c, XDR *x, const stateid4 *stateid)
 	return 0;
 }
 
-int nfs4_get_free(struct nfs_call *c, XDR *x)
+int nfs4_get_free(struct nfs_call *c, XDR *x, nfsstat4 *status)
 {
 	CHECK(false);
 	return 0;
