@@ -300,7 +300,7 @@ static void next(const char *name, void *function)
 /* The C library closes a stream's number by itself. */
 PRELOAD_EXPORT int fclose(FILE *stream)
 {
-	int fd = stream ? fileno(stream) : -1;
+	int fd = fileno(stream);
 
 	if (fd >= 0)
 		preload_fd_closed(fd);
