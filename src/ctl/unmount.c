@@ -77,7 +77,7 @@ int ctl_mount_open(const struct ctl_mount *m, int flags)
 		return rc;
 	if (is_that_mount(fd, m) && !is_a_later_mount(fd, m))
 		return fd;
-	rc = is_a_later_mount(fd, m) ? -ENOENT : -EBUSY;
+	rc = is_that_mount(fd, m) ? -ENOENT : -EBUSY;
 	close(fd);
 	return rc;
 }
