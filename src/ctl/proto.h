@@ -43,7 +43,7 @@ void ctl_add_text(struct json_object *o, const char *name, const char *text);
 void ctl_add_number(struct json_object *o, const char *name, uint64_t value);
 
 /*
- * Reads a line of `len` bytes without its newline. Members that the command does not have are
+ * Reads a line of `len` bytes without its newline, which is there, or any other byte. Members that the command does not have are
  * refused, and so is everything that is not exactly one object. 0: out->object is the caller's, to be put when
  * nothing needs the request any more. -EINVAL with eb set to a text for the client: nothing is to be put.
  */
