@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -185,38 +187,72 @@ static int take_object(struct json_object *o, struct ctl_request *q, struct errb
 	return 0;
 }
 
-/* How much of it is UTF-8. json-c could say it, but 0.18 refuses what is. */
-static size_t utf8_length(const char *line, size_t len)
+/* The length of the UTF-8 character there; 0: it is none. */
+static size_t utf8_length(const char *text)
 {
-	size_t i = 0;
+	const unsigned char *c = (const unsigned char *)text;
 
-	while (i < len) {
-		const unsigned char *c = (const unsigned char *)line + i;
-		size_t n = *c < 0x80 ? 1 : *c == 0xc2 && (c[1] & 0xc0) == 0x80 ? 2 : text_printable(line + i);
+	return *c < 0x80 ? 1 : *c == 0xc2 && (c[1] & 0xc0) == 0x80 ? 2 : text_printable(text);
+}
 
-		if (!n)
-			break;
-		i += n;
+static uint32_t utf8_code(const char *text, size_t n)
+{
+	uint32_t code = n == 1 ? (unsigned char)*text : (unsigned char)*text & (0x7fu >> n);
+
+	for (size_t i = 1; i < n; i++)
+		code = code << 6 | ((unsigned char)text[i] & 0x3fu);
+	return code;
+}
+
+/* The line in ASCII: strict json-c (0.17, 0.18) takes other bytes for control characters. A copy for free(), or NULL:
+ * *at is where it is not UTF-8, or `len` if there is no memory. */
+static char *in_ascii(const char *line, size_t len, size_t *at)
+{
+	char *out = malloc(3 * len + 1), *to = out;     /* two bytes become six, four twelve */
+	uint32_t code;
+
+	*at = len;
+	for (size_t i = 0, n; out && i < len; i += n) {
+		n = utf8_length(line + i);
+		if (!n) {
+			*at = i;
+			free(out);
+			return NULL;
+		}
+		code = utf8_code(line + i, n);
+		if (code < 0x80)
+			*to++ = (char)code;
+		else if (code < 0x10000)
+			to += sprintf(to, "\\u%04x", code);
+		else
+			to += sprintf(to, "\\u%04x\\u%04x", 0xd800 + ((code - 0x10000) >> 10), 0xdc00 + (code & 0x3ff));
 	}
-	return i;
+	if (out)
+		*to = '\0';
+	return out;
 }
 
 int ctl_request_parse(const char *line, size_t len, struct ctl_request *out, struct errbuf *eb)
 {
 	struct json_tokener *t;
 	struct json_object *o;
+	char *ascii;
+	size_t at;
 	int rc;
 
 	*out = (struct ctl_request){ 0 };
 	if (memchr(line, '\0', len))
 		return err_set(eb, -EINVAL, "the line has a NUL in it");
-	if (utf8_length(line, len) < len)
-		return err_set(eb, -EINVAL, "the request has bytes that are not UTF-8, at byte %zu", utf8_length(line, len));
-	t = json_tokener_new_ex(DEPTH);
-	if (!t)
+	ascii = in_ascii(line, len, &at);
+	if (!ascii && at < len)
+		return err_set(eb, -EINVAL, "the request has bytes that are not UTF-8, at byte %zu", at);
+	t = ascii ? json_tokener_new_ex(DEPTH) : NULL;
+	if (!t) {
+		free(ascii);
 		return err_set(eb, -EINVAL, "out of memory");
+	}
 	json_tokener_set_flags(t, JSON_TOKENER_STRICT);
-	o = json_tokener_parse_ex(t, line, (int)len);
+	o = json_tokener_parse_ex(t, ascii, (int)strlen(ascii));
 	if (json_tokener_get_error(t) == json_tokener_continue)
 		rc = err_set(eb, -EINVAL, "the JSON object is not complete");
 	else if (json_tokener_get_error(t) != json_tokener_success)
@@ -232,5 +268,6 @@ int ctl_request_parse(const char *line, size_t len, struct ctl_request *out, str
 	else
 		out->object = o;
 	json_tokener_free(t);
+	free(ascii);
 	return rc;
 }
