@@ -91,6 +91,7 @@ static void on_line(struct ctl_client *c, size_t len)
 	/* It may be long, and its client may stay. */
 	free(c->line);
 	c->line = NULL;
+	c->len = c->room = 0;
 	c->wait.until_ns = mono_ns() + ctl_wait_ms * 1000000ull;
 	ctl_command(c, &q);
 	json_object_put(q.object);
