@@ -66,6 +66,7 @@ static bool is_a_later_mount(int fd, const struct ctl_mount *m)
 int ctl_mount_open(const struct ctl_mount *m, int flags)
 {
 	char *there = ctl_where_now(m);
+	bool same;
 	int fd, rc;
 
 	if (!there)
@@ -75,11 +76,11 @@ int ctl_mount_open(const struct ctl_mount *m, int flags)
 	free(there);
 	if (rc)
 		return rc;
-	if (is_that_mount(fd, m) && !is_a_later_mount(fd, m))
+	same = is_that_mount(fd, m);
+	if (same && !is_a_later_mount(fd, m))
 		return fd;
-	rc = is_that_mount(fd, m) ? -ENOENT : -EBUSY;
 	close(fd);
-	return rc;
+	return same ? -ENOENT : -EBUSY;
 }
 
 void ctl_mount_note(struct ctl_mount *m)
