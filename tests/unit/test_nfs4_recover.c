@@ -14,16 +14,22 @@ TestSuite(nfs4_recover, .init = server4_start, .fini = server4_stop, .timeout = 
 
 /* ---- recovery ---- */
 
+/* The server forgets all of it. log: what it hears then. */
+static void restarts(const char *log)
+{
+	server.stale = true;
+	atomic_store(&client4()->need_session, true);
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
+	cr_assert_str_eq(server.log, log);
+}
+
 /* A restart, and its grace period: opens are reclaimed, then it is told so. */
 Test(nfs4_recover, restarted_server)
 {
 	server4_mount();
 	have_open(0);
 	have_open(1);
-	server.stale = true;
-	atomic_store(&client4()->need_session, true);
-	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
-	cr_assert_str_eq(server.log, "SXSPPC");
+	restarts("SXSPPC");
 	expect_open(0, false);
 	expect_open(1, false);
 }
@@ -37,10 +43,7 @@ Test(nfs4_recover, lease_ended)
 	have_open(1);
 	server.reclaim[0] = NFS4ERR_NO_GRACE;
 	server.reclaim[1] = NFS4ERR_RECLAIM_BAD;
-	server.stale = true;
-	atomic_store(&client4()->need_session, true);
-	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
-	cr_assert_str_eq(server.log, "SXSPPCFF");
+	restarts("SXSPPCFF");
 	expect_open(0, false);
 	expect_open(1, false);
 }
@@ -59,10 +62,7 @@ Test(nfs4_recover, a_reclaim_that_is_told_grace)
 	have_open(1);
 	server.reclaim[0] = NFS4ERR_GRACE;
 	server.executed = is_ready;
-	server.stale = true;
-	atomic_store(&client4()->need_session, true);
-	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
-	cr_assert_str_eq(server.log, "SXSPPPC");
+	restarts("SXSPPPC");
 	expect_open(0, false);
 	expect_open(1, false);
 }
@@ -76,10 +76,7 @@ Test(nfs4_recover, reclaims_that_are_always_told_grace)
 	have_open(0);
 	have_open(1);
 	server.reclaim[0] = server.reclaim[1] = NFS4ERR_GRACE;
-	server.stale = true;
-	atomic_store(&client4()->need_session, true);
-	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
-	cr_assert_str_eq(server.log, "SXSPPCFF");
+	restarts("SXSPPCFF");
 	expect_open(0, false);
 	expect_open(1, false);
 }
@@ -98,10 +95,7 @@ Test(nfs4_recover, another_scope)
 	cr_assert_str_eq(server.log, "SXSCFF");
 	expect_open(0, false);
 	expect_open(1, false);
-	server.stale = true;
-	atomic_store(&client4()->need_session, true);
-	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
-	cr_assert_str_eq(server.log, "SXSCFFSXSPPC");
+	restarts("SXSCFFSXSPPC");
 }
 
 /* It restarts before the opens are settled: it has the scope of before now, and has never had them. */
@@ -142,10 +136,7 @@ Test(nfs4_recover, what_may_not_be_read_any_more)
 	have_open(0);
 	open_nr(0)->needed = OPEN4_SHARE_ACCESS_WRITE;
 	server.forbids = OPEN4_SHARE_ACCESS_READ;
-	server.stale = true;
-	atomic_store(&client4()->need_session, true);
-	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
-	cr_assert_str_eq(server.log, "SXSPPC");
+	restarts("SXSPPC");
 	expect_open(0, false);
 	/* From now on as it is. */
 	atomic_store(&open_nr(0)->reopen, true);
@@ -214,10 +205,7 @@ Test(nfs4_recover, may_be_opened_to_write_only)
 Test(nfs4_recover, may_not_be_opened)
 {
 	restart_with_mode(OPEN4_SHARE_ACCESS_BOTH, "SXSPPPC", 0);
-	server.stale = true;
-	atomic_store(&client4()->need_session, true);
-	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
-	cr_assert_str_eq(server.log, "SXSPPPCSXSC");
+	restarts("SXSPPPCSXSC");
 	atomic_store(&client4()->need_test, true);
 	atomic_store(&open_nr(0)->reopen, true);
 	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
