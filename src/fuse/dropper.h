@@ -14,7 +14,7 @@
  * A thread that waits in the kernel cannot be killed, nor can the process as long as it waits; and no
  * unmount gets on, because the notification holds the connection's `killsb`. When does the wait end?
  *
- *   the server answers the READ    Mostly within the time of a call.
+ *   the server answers the READ, or the WRITE of a dirty page    Mostly within the time of a call.
  *   SIGTERM, and the server is silent    After some seconds the unmounter aborts the connection (session.c),
  *        which ends all READs.
  *   SIGKILL    Each thread has its own table of descriptors, with nothing but the session's device, by which

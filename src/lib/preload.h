@@ -40,7 +40,8 @@
  * What was under way is repeated there: a read changes nothing, and a write puts the same bytes at the same
  * place. fork(): the child forgets all, and may begin anew with what it opens. The lane of a
  * thread that ends is the next one's. Signals: nothing here blocks them; a handler that reads itself while
- * its thread is in here is served by the kernel, and one that leaves with longjmp() out of a call here leaves the file locked.
+ * its thread is in here is served by the kernel, and one that leaves with longjmp() out of a call here leaves the
+ * file locked.
  */
 #pragma once
 
