@@ -62,14 +62,17 @@ static int change_flags(int fd, unsigned long flags, const struct options *o, bo
 	return 0;
 }
 
-/* The kernel is the first, because only its flags can be put back: what the daemon's options were nobody
- * says. fd: the mount's root. */
+/* A daemon that has ended is the first that is said, before what only root may do: a new mount is the remedy
+ * for everybody. Then the kernel, because only its flags can be put back: what the daemon's options were
+ * nobody says. fd: the mount's root. */
 static int change_both(const struct ctl_peer *p, int fd, const struct options *o, struct errbuf *eb)
 {
 	unsigned long flags = MS_REMOUNT | p->mount.flags;
 	bool changed = false;
-	int rc = change_flags(fd, flags, o, &changed, eb), back;
+	int rc = ctl_peer_there(p, eb), back;
 
+	if (!rc)
+		rc = change_flags(fd, flags, o, &changed, eb);
 	if (rc)
 		return rc;
 	rc = ctl_ask_command(p, "remount", "options", o->list, NULL, eb);

@@ -20,6 +20,8 @@ struct ctl_peer {
  * set; ctl_peer_free() in any case. */
 int ctl_peer_find(struct ctl_peer *p, const char *mountpoint, struct errbuf *eb);
 void ctl_peer_free(struct ctl_peer *p);
+/* Connects, and asks nothing. CTL_OK: something takes connections there. CTL_GONE with eb set. */
+int ctl_peer_there(const struct ctl_peer *p, struct errbuf *eb);
 /*
  * Sends the request and waits for the reply. Nothing is sent to a peer that is neither the
  * mount's owner nor root, and nothing is taken from the daemon of another mount. CTL_OK: *reply

@@ -142,6 +142,15 @@ static int open_socket(const struct ctl_peer *p, int *fd, struct errbuf *eb)
 	return err_set(eb, CTL_GONE, "cannot connect to '%s': %s", name, strerror(-rc));
 }
 
+int ctl_peer_there(const struct ctl_peer *p, struct errbuf *eb)
+{
+	int fd, status = open_socket(p, &fd, eb);
+
+	if (!status)
+		close(fd);
+	return status;
+}
+
 /* ---- request and reply ---- */
 
 /* If the daemon has closed already, it has said why. */
