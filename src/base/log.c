@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,19 +122,28 @@ void log_msg(enum log_level level, const char *fmt, ...)
 	errno = saved;
 }
 
+/* Of UTF-8; nothing is cut there. */
+static bool inside_character(const char *text)
+{
+	return (*text & 0xc0) == 0x80;
+}
+
 /* Who gives a long word wants to be told the reason, too, and that is at the end: what is left out
  * of a text that does not fit is in its middle. Without memory for the text its end is. */
 static void __attribute__((format(printf, 2, 0))) err_set_ends(struct errbuf *eb, const char *fmt, va_list ap)
 {
 	static const char gap[] = " ... ";
-	const size_t half = sizeof(eb->text) / 2, tail = half - (sizeof(gap) - 1);
-	char *whole;
-	int n = vasprintf(&whole, fmt, ap);
+	char *whole, *tail;
+	int half = sizeof(eb->text) / 2, n = vasprintf(&whole, fmt, ap);
 
 	if (n < 0)
 		return;
-	memcpy(eb->text + half, gap, sizeof(gap) - 1);
-	memcpy(eb->text + sizeof(eb->text) - tail, whole + n + 1 - tail, tail);
+	tail = whole + n - (sizeof(eb->text) - sizeof(gap) - (size_t)half);
+	while (inside_character(tail))
+		tail++;
+	while (half > 0 && inside_character(whole + half))
+		half--;
+	snprintf(eb->text, sizeof(eb->text), "%.*s%s%s", half, whole, gap, tail);
 	free(whole);
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/text.h"
 
 static int out;         /* reads what went to standard error */
 static int real_stderr;
@@ -256,4 +257,26 @@ Test(base_log, err_set)
 	text[sizeof(eb.text) - 1] = '\0';
 	err_set(&eb, -EIO, "%s", text);
 	cr_assert_str_eq(eb.text, text);
+}
+
+/* Readers of JSON refuse a line for half of a character. */
+Test(base_log, err_set_cuts_no_character)
+{
+	const char letter[] = "\xe2\x82\xac"; /* three bytes: with one of the begins, or of the ends, a cut is inside of it */
+	char text[1000] = "";
+	struct errbuf eb;
+
+	for (unsigned i = 0; i < 300; i++)
+		memcpy(text + 3 * i, letter, 3);
+	for (const char *begin = "xx"; *begin; begin++)
+		for (const char *end = "yy"; *end; end++) {
+			size_t n = 0;
+
+			err_set(&eb, -EIO, "%s%s%s", begin, text, end);
+			for (const char *c = eb.text; *c; c += n) {
+				n = text_printable(c);
+				cr_assert(n, "byte %zu of %s", (size_t)(c - eb.text), eb.text);
+			}
+			cr_assert_gt(strlen(eb.text), sizeof(eb.text) - 6);
+		}
 }
