@@ -75,22 +75,33 @@ static void unmounter_note(struct errbuf *eb)
 			conf.mountpoint);
 }
 
-/*
- * The root of another mount of the same file system, which is in no namespace and ends with the
- * descriptor. It can be opened when ours is covered, or was unmounted lazily, or its root is closed to
- * this user; but by root only, and since Linux 5.15. fs: fsopen(). Or -1.
- */
-static int root_of_another(int fs, int device)
+/* The file system of /dev/fuse, which stays while this descriptor of fsopen() is open, whoever unmounts it: then nobody
+ * else gets its device number. Or -errno; -ENOTCONN: it has ended; others if this user may not (root only, and since
+ * Linux 5.15). */
+static int hold_file_system(int device)
 {
+	int fs = fsopen("fuse", FSOPEN_CLOEXEC), rc = fs < 0 ? -errno : 0;
 	char number[16];
-	int mnt, fd;
 
 	snprintf(number, sizeof(number), "%d", device);
-	if (fsconfig(fs, FSCONFIG_SET_STRING, "fd", number, 0) < 0 ||
-	    fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
-		return -1;
-	mnt = fsmount(fs, FSMOUNT_CLOEXEC, 0);
-	fd = mnt < 0 ? -1 : openat(mnt, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (!rc && (fsconfig(fs, FSCONFIG_SET_STRING, "fd", number, 0) < 0 ||
+		    fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)) {
+		rc = -errno;
+		close(fs);
+	}
+	return rc ? rc : fs;
+}
+
+/*
+ * The root by another mount of the same file system, which is in no namespace and ends with the
+ * descriptor. It can be opened when ours is covered, or was unmounted lazily, or its root is closed to
+ * this user. fs: hold_file_system()'s. Or -1.
+ */
+static int root_of_another(int fs)
+{
+	int mnt = fsmount(fs, FSMOUNT_CLOEXEC, 0);
+	int fd = mnt < 0 ? -1 : openat(mnt, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
 	if (mnt >= 0)
 		close(mnt);
 	return fd;
@@ -98,8 +109,8 @@ static int root_of_another(int fs, int device)
 
 static int open_root(int device)
 {
-	int fs = fsopen("fuse", FSOPEN_CLOEXEC);
-	int fd = fs < 0 ? -1 : root_of_another(fs, device);
+	int fs = hold_file_system(device);
+	int fd = fs < 0 ? -1 : root_of_another(fs);
 
 	if (fs >= 0)
 		close(fs);
@@ -164,6 +175,19 @@ static int unmounter_unmount(uint32_t how)
 	if (!known && (how == FS_UNMOUNT_DEAD || geteuid() == 0))
 		return -ENOENT;
 	return ctl_unmount(known ? &ours : NULL, conf.mountpoint, how == FS_UNMOUNT_ABORT);
+}
+
+/* Its connection has ended. By its numbers, too, another one might be meant, where the kernel gives them to a later
+ * mount and has no number of its own for each (ctl_mount_note()). */
+static int unmounter_unmount_dead(int device)
+{
+	const bool doubtful = geteuid() == 0 && !ours.unique;
+	int fs = doubtful ? hold_file_system(device) : -1;
+	int rc = fs == -ENOTCONN ? -ENOENT : unmounter_unmount(FS_UNMOUNT_DEAD);
+
+	if (fs >= 0)
+		close(fs);
+	return rc;
 }
 
 static void to_null(int from, int to)
@@ -269,7 +293,7 @@ static bool serve_one(int from, const struct request *q, int given)
 		r.rc = write_back(from, given, &fd);
 		break;
 	case UNMOUNT:
-		r.rc = unmounter_unmount(q->arg);
+		r.rc = q->arg == FS_UNMOUNT_DEAD ? unmounter_unmount_dead(given) : unmounter_unmount(q->arg);
 		break;
 	}
 	there = sock_send_with(from, &r, sizeof(r), fd, 0);
@@ -398,9 +422,9 @@ int unmounter_write_back(int device)
 	return unmounter_request(&(struct request){ WRITE_BACK, 0 }, device, true, NULL);
 }
 
-int unmounter_ask(enum fs_unmount how)
+int unmounter_ask(enum fs_unmount how, int device)
 {
-	return unmounter_request(&(struct request){ UNMOUNT, how }, -1, false, NULL);
+	return unmounter_request(&(struct request){ UNMOUNT, how }, how == FS_UNMOUNT_DEAD ? device : -1, false, NULL);
 }
 
 void unmounter_end(void)

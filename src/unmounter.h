@@ -56,8 +56,8 @@ int unmounter_rings(char name[UNMOUNTER_NAME_MAX], struct errbuf *eb);
 void unmounter_rings_end(void);
 /* Lets the kernel write back what mappings have dirtied: fs_config.write_back. */
 int unmounter_write_back(int device);
-/* Unmounts lazily. 0, or -errno; -ENOTCONN: the process is gone; -ENOENT: the mount is; -EBUSY: another
+/* Unmounts lazily: fs_config.unmount. 0, or -errno; -ENOTCONN: the process is gone; -ENOENT: the mount is; -EBUSY: another
  * one covers it. */
-int unmounter_ask(enum fs_unmount how);
+int unmounter_ask(enum fs_unmount how, int device);
 /* Ends the process, and waits for its end. */
 void unmounter_end(void);

@@ -56,7 +56,7 @@ const char *fs_why(int rc)
 
 void fs_take_away(struct fs *fs, enum fs_unmount how)
 {
-	int rc = fs->cfg.unmount && !fs_is_gone(fs) ? fs->cfg.unmount(how) : 0;
+	int rc = fs->cfg.unmount && !fs_is_gone(fs) ? fs->cfg.unmount(how, fuse_session_fd(fs->se)) : 0;
 
 	if (rc)
 		log_warn("'%s' could not be unmounted: %s; unmount it by hand", fs->cfg.vfs.place,
@@ -94,7 +94,7 @@ void fs_abort(struct fs *fs)
 /* The kernel has ended the connection. If the mount is there all the same, it was aborted. */
 static void end_of_connection(struct fs *fs)
 {
-	int rc = fs->cfg.unmount ? fs->cfg.unmount(FS_UNMOUNT_DEAD) : -ENOENT;
+	int rc = fs->cfg.unmount ? fs->cfg.unmount(FS_UNMOUNT_DEAD, fuse_session_fd(fs->se)) : -ENOENT;
 
 	if (rc)
 		return;

@@ -40,11 +40,12 @@ struct fs_config {
 	 *               root, calls syncfs(), and closes. device: /dev/fuse. A descriptor of a
 	 *               SOCK_SEQPACKET socket to it, or -errno. Two int32_t come: its pid, before it
 	 *               goes on when it is sent a byte; and when all is done 0, or -errno
-	 *   unmount     unmounts that, and nothing else. 0, or -errno; -ENOENT: it is no longer mounted */
+	 *   unmount     unmounts that, and nothing else. device: /dev/fuse. 0, or -errno; -ENOENT: it is no
+	 *               longer mounted */
 	int (*mount)(uint32_t max_read, struct errbuf *eb);
 	int (*read_ahead)(unsigned kib);
 	int (*write_back)(int device);
-	int (*unmount)(enum fs_unmount how);
+	int (*unmount)(enum fs_unmount how, int device);
 };
 
 struct fs;
