@@ -70,10 +70,12 @@ static void io_ended(struct vfs_op *op)
 		io_next(io);
 }
 
+/* The kernel writes what a mapping has changed meanwhile before it drops a page: that WRITE must not wait for this one. */
 static void io_written(struct vfs_op *op)
 {
 	const struct vfs_front *front = op->vl->vfs->front;
 
+	vfs_change_over(op);
 	if (front->written_past && (op->data.filled || op->call.res.status))
 		front->written_past(op, io_ended);
 	else

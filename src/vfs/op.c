@@ -66,14 +66,21 @@ void vfs_hold(struct vfs_op *op)
 	op_count_held(op, 1);
 }
 
+void vfs_change_over(struct vfs_op *op)
+{
+	if (op->holds)
+		op_count_held(op, -1);
+	op->holds = false;
+	op->changes = 0;
+}
+
 void vfs_op_free(struct vfs_op *op)
 {
 	struct vfs_lane *vl = op->vl;
 	struct inode_table *t = &vl->vfs->inodes;
 	struct file *file = op->file;
 
-	if (op->holds)
-		op_count_held(op, -1);
+	vfs_change_over(op);
 	if (op->release)
 		op->release(op);
 	if (op->memory)

@@ -19,7 +19,8 @@
  *   nothing sent yet    the call is taken back, or never started: the server does not
  *                       hear of the change
  *   sent                the operation takes over the kernel's lock: it *holds* its inodes
- *                       until it is freed. Others that change one of them wait.
+ *                       until it is freed, or says that its change is over. Others that
+ *                       change one of them wait.
  *
  * Who waits, and for whom: an operation waits before the first call that changes something
  * (vfs_in_turn), and only for those that hold. One that holds has sent such a call,

@@ -399,6 +399,9 @@ bool vfs_give_up(struct vfs_op *op);
 /* Other changes of op->ino and op->ino2 wait until op ends. From now on it waits for nobody: its
  * call is to be started now. */
 void vfs_hold(struct vfs_op *op);
+/* The last call of op that changes anything has ended: nobody waits for it from now on, also if it is given up. For
+ * one that goes on to wait for the kernel, which may wait for another change of the same file. */
+void vfs_change_over(struct vfs_op *op);
 
 /* ---- the operations ----
  * The front end sets ino (a reference), cred, waited and end, and what is said here. */

@@ -123,6 +123,50 @@ Test(ring, a_write_is_done_when_no_older_bytes_are_believed)
 	run_until(&closed, 1);
 }
 
+/* A program goes away. Its WRITE is waited for while the server may execute it, and not while the front end drops what
+ * is older: the kernel may have to write another page of the file before it can drop that. */
+static void leaves(bool before_the_reply)
+{
+	const struct vfs_front *before = vfs.front;
+	struct vfs_front front = *before;
+	struct file *f = open_file();
+	struct program p;
+
+	front.written_past = on_written_past;
+	vfs.front = &front;
+	begin(&p);
+	post(&p, entry(&p, RING_WRITE, attach(&p, f, O_RDWR), 300, 10));
+	if (before_the_reply) {
+		hang_up(&p);
+		lane_play_run(5);
+		cr_assert_eq(f->ino->held, 1);
+	}
+	serve();
+	lane_play_run(2);
+	cr_assert(written);
+	if (!before_the_reply) {
+		hang_up(&p);
+		lane_play_run(5);
+	}
+	cr_assert_eq(f->ino->held, 0);
+	dropped(written);
+	written = NULL;
+	cr_assert_eq(f->ino->held, 0);
+	vfs.front = before;
+	file_put(vl, f);
+	run_until(&closed, 1);
+}
+
+Test(ring, a_write_that_is_given_up_is_waited_for_until_its_reply)
+{
+	leaves(true);
+}
+
+Test(ring, a_write_that_is_given_up_behind_its_reply_is_not_waited_for)
+{
+	leaves(false);
+}
+
 /* ---- entries that are wrong ---- */
 
 Test(ring, refuses_what_an_entry_may_not_ask)
