@@ -601,6 +601,30 @@ Test(nfs4_locks, revoked)
 	cr_assert_eq(atomic_load(&open_nr(0)->locks_lost), 0);
 }
 
+/* TEST_STATEID fails, and what else recovery has to do is done all the same. */
+static void recover_without_test(void)
+{
+	memset(server.log, 0, sizeof(server.log));
+	atomic_store(&open_nr(1)->reopen, true);
+	atomic_store(&client4()->need_test, true);
+	cr_assert_eq(recover(), 0);
+	expect_log("TTF");
+	expect_open(1, false);
+	cr_assert_not(atomic_load(&client4()->need_test));
+	cr_assert_eq(atomic_load(&open_nr(0)->locks_lost), 0);
+}
+
+Test(nfs4_locks, a_server_that_cannot_test)
+{
+	have_open(1);
+	cr_assert_eq(lock(0, 10, true), 0);
+	server.cannot_test = true;
+	recover_without_test();
+	server.cannot_test = false;
+	server.tests_fewer = true;
+	recover_without_test();
+}
+
 /* ---- a WRITE of the moment in which the open is open again, and its locks are not known to be lost ---- */
 
 static struct {

@@ -72,6 +72,6 @@ void nfs4_lock_lose_owner(const struct nfs_server *s, struct nfs_open *o, uint64
 int nfs4_locks_reclaim(struct nfs_server *s, struct nfs_open *o);
 /* o has another stateid than before: its locks are lost. */
 void nfs4_locks_gone(struct nfs_server *s, struct nfs_open *o);
-/* Which ones has the server revoked? 0, or as nfs4_run(). */
+/* Which ones has the server revoked? 0, or as nfs4_test_ends(). */
 int nfs4_locks_test(struct nfs_server *s);
 extern const struct nfs_opdef nfs4_op_relock;

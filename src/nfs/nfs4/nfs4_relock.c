@@ -252,7 +252,5 @@ int nfs4_locks_test(struct nfs_server *s)
 			rc = locks_test_of(s, o);
 	if (o)
 		nfs4_open_put(o);
-	if (rc)
-		atomic_store(&((struct nfs4_client *)s->vdata)->need_test, true);
-	return rc;
+	return nfs4_test_ends(s->vdata, rc);
 }

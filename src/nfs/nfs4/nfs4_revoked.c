@@ -217,9 +217,8 @@ static void say_gone(struct nfs_server *s, unsigned gone)
 		 "it: its files fail with EREMOTE; mount it from there", s->name);
 }
 
-/* 0, or it has to be done again. A server that cannot test stateids tells by its answers to I/O, one by
- * one, and recalls delegations. */
-static int test_ends(struct nfs4_client *n, int rc)
+/* A server that cannot test stateids tells by its answers to I/O, one by one, and recalls delegations. */
+int nfs4_test_ends(struct nfs4_client *n, int rc)
 {
 	if (rc != -EAGAIN && rc != -ESHUTDOWN && rc != -ENOMEM)
 		return 0;
@@ -237,7 +236,7 @@ int nfs4_test_opens(struct nfs_server *s)
 	rc = test_all(s, &gone);
 	n->tested_ns = mono_ns();
 	say_gone(s, gone);
-	return test_ends(n, rc);
+	return nfs4_test_ends(n, rc);
 }
 
 /* ---- the delegations ---- */
@@ -317,5 +316,5 @@ int nfs4_test_delegs(struct nfs_server *s)
 	for (unsigned i = 0; i < count && !rc; i += NFS4_TEST_MAX)
 		rc = test_held(s, held + i, count - i < NFS4_TEST_MAX ? count - i : NFS4_TEST_MAX);
 	free(held);
-	return test_ends(n, rc);
+	return nfs4_test_ends(n, rc);
 }
