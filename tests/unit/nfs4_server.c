@@ -407,6 +407,19 @@ static void put_str(const char *s)
 /* The client ids of checks have owners of their own, and begin at PROBE. */
 #define PROBE 0x1000u
 
+/* The mount's. One that is not confirmed is replaced. */
+static uint32_t owner_clientid(void)
+{
+	server.confirmed = server.confirmed && !server.stale;
+	if (!server.confirmed) {
+		server.clientid++;
+		server.sequence = 0;
+		server.complete = false;
+	}
+	server.stale = false;
+	return server.clientid;
+}
+
 /* w: behind the operation's number. */
 static void exchange_id(const uint32_t *w)
 {
@@ -420,16 +433,49 @@ static void exchange_id(const uint32_t *w)
 		server.probes_left++;
 	} else {
 		note('X');
-		if (server.stale || !server.clientid)
-			server.clientid++;
-		server.stale = false;
-		server.complete = false;
-		id = server.clientid;
+		id = owner_clientid();
 	}
-	puts_of(9, OP_EXCHANGE_ID, 0, 0, id, 1, 0, 0, 0, 0);
+	puts_of(9, OP_EXCHANGE_ID, 0, 0, id, probe ? 1 : server.sequence + 1,
+		!probe && server.confirmed ? EXCHGID4_FLAG_CONFIRMED_R : 0, 0, 0, 0);
 	put_str(server.name);
 	put_str(server.scope);
 	put(0);
+}
+
+/* RFC 8881, section 18.36.4: the client id first, then the number, then all else. w: behind the operation's number. */
+static uint32_t session_status(const uint32_t *w)
+{
+	uint32_t sequence = ntohl(w[2]), refused = ntohl(w[3]) ? server.refuses_back : 0;
+
+	if (server.restarts) {
+		server.restarts--;
+		server.stale = true;
+	}
+	if (server.stale)
+		return NFS4ERR_STALE_CLIENTID;
+	if (sequence == server.sequence)
+		return server.created;
+	if (sequence != server.sequence + 1)
+		return NFS4ERR_SEQ_MISORDERED;
+	server.sequence = sequence;
+	server.created = server.session_errors ? server.session_error : refused;
+	server.session_errors -= server.session_errors != 0;
+	return server.created;
+}
+
+static void create_session(const uint32_t *w)
+{
+	uint32_t status = session_status(w);
+
+	note('S');
+	puts_of(2, OP_CREATE_SESSION, status);
+	if (status)
+		return;
+	puts_of(6, 0x73657373, 0x696f6e2e, 0x2e2e2e2e, ++server.sessions, ntohl(w[2]), server.back ? ntohl(w[3]) : 0);
+	server.confirmed = true;
+	server.joined = fake_opens;
+	put_channel();
+	put_channel();
 }
 
 static void destroy_clientid(const uint32_t *w)
@@ -438,6 +484,7 @@ static void destroy_clientid(const uint32_t *w)
 
 	note(probe ? 'e' : 'E');
 	server.probes_left -= probe;
+	server.confirmed = server.confirmed && probe;
 	puts_of(2, OP_DESTROY_CLIENTID, 0);
 }
 
@@ -474,20 +521,7 @@ static void execute(uint32_t proc, const uint32_t *w)
 		exchange_id(w + 4);
 		break;
 	case OP_CREATE_SESSION:
-		note('S');
-		if (server.restarts) {
-			server.restarts--;
-			server.stale = true;
-		}
-		status = server.stale ? NFS4ERR_STALE_CLIENTID : ntohl(w[7]) ? server.refuses_back : 0;
-		puts_of(2, op, status);
-		if (status)
-			break;
-		puts_of(6, 0x73657373, 0x696f6e2e, 0x2e2e2e2e, ++server.sessions, ntohl(w[6]),
-			server.back ? ntohl(w[7]) : 0);
-		server.joined = fake_opens;
-		put_channel();
-		put_channel();
+		create_session(w + 4);
 		break;
 	case OP_SEQUENCE:
 		status = server.unbound || (server.strict && server.joined != fake_opens) ?

@@ -19,6 +19,10 @@ struct server4 {
 	bool no_root;                   /* it has no export */
 	uint32_t lease, no_lease;       /* seconds; the status of GETATTR that asks after the mount */
 	uint32_t clientid, sessions;    /* numbers of the newest ones */
+	bool confirmed;                 /* by a session of the newest client id */
+	uint32_t sequence, created;     /* the newest CREATE_SESSION that counts, and its status, which is that of all
+					 * with this number */
+	uint32_t session_errors, session_error; /* so many of them fail, with this status */
 	uint32_t destroyed;             /* the session that was destroyed last */
 	bool complete;                  /* it has got RECLAIM_COMPLETE */
 	uint32_t reclaim[SERVER_OPENS]; /* status of CLAIM_PREVIOUS, by fh[0] */

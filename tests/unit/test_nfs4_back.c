@@ -54,13 +54,13 @@ Test(nfs4_back, server_that_refuses_one)
 	server.back = true;
 	server.refuses_back = t[0];
 	cr_assert_eq(nfs4_mount(&fake_cl.server, &eb), 0, "%s", eb.text);
-	expect_log("XSSCR");
+	expect_log("XSXSCR");
 	fake_ctl.mounted = true;
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		server.refuses_back = t[i];
 		atomic_store(&client4()->need_session, true);
 		cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
-		expect_log(i ? "SSD" : "SS");   /* and the one before the last is destroyed */
+		expect_log(i ? "SXSD" : "SXS");   /* and the one before the last is destroyed */
 		cr_assert_not(atomic_load(&client4()->back.has));
 	}
 }

@@ -67,6 +67,24 @@ Test(nfs4_pace, tries_get_rare_and_messages_do_not_repeat)
 	cr_assert(nfs_control_stop(&fake_cl, 30000));
 }
 
+/* ... or does not make one: it is asked for with another number each time, and the log says why once. */
+Test(nfs4_pace, sessions_that_are_refused)
+{
+	struct one_call call = { 0 };
+	uint64_t began = mono_ns();
+
+	listen_to_messages();
+	server.session_error = 28;      /* NOSPC */
+	server.session_errors = SESSIONS;
+	server.badsession = 1;
+	begin(&call, NFS_OP_GETATTR, NULL);
+	await(&call, 0);
+	cr_expect_geq((mono_ns() - began) / 1000000, PAUSES_MS);
+	cr_expect_eq(lines_said("No space left on device"), 1);
+	cr_assert(nfs_control_stop(&fake_cl, 30000));
+	cr_expect(!strncmp(server.log, "BSXSXSXSXSXSXSXSg", 17), "%s", server.log);
+}
+
 /* The server loses one stateid after another. Other calls need not wait for that. */
 Test(nfs4_pace, single_opens_do_not_count)
 {

@@ -120,6 +120,7 @@ Test(nfs4_recover, some_are_lost)
 	server.reclaim[1] = 10001;      /* BADHANDLE */
 	server.reclaim[2] = server.reclaim[3] = NFS4ERR_NO_GRACE;
 	server.open[3] = 70;            /* STALE */
+	server.stale = true;
 	atomic_store(&client4()->need_client, true);
 	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
 	cr_assert_str_eq(server.log, "XSPPPPCFF");
@@ -568,6 +569,43 @@ Test(nfs4_recover, a_client_id_in_use)
 	cr_assert(!strncmp(server.log, "SXS", 3), "%s", server.log);
 	server.refuses_back = 0;
 	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
+}
+
+/* A number that it has refused is used up: it says the same to it for ever. The client asks which one is next. */
+Test(nfs4_recover, a_session_that_is_refused_once)
+{
+	static const uint32_t all[] = { 28 /* NOSPC */, NFS4ERR_SERVERFAULT, NFS4ERR_TOOSMALL };
+
+	server4_mount();
+	have_open(0);
+	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		memset(server.log, 0, sizeof(server.log));
+		server.session_error = all[i];
+		server.session_errors = all[i] == NFS4ERR_TOOSMALL ? 2 : 1;
+		atomic_store(&client4()->need_session, true);
+		cr_assert_lt(nfs4_recover(&fake_cl.server), 0);
+		cr_assert_str_eq(server.log, all[i] == NFS4ERR_TOOSMALL ? "SXS" : "S");
+		cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
+		cr_assert_str_eq(server.log + strlen(server.log) - (i ? 3 : 2), i ? "XSD" : "XS");
+	}
+	cr_assert_eq(open_nr(0)->stateid.seqid, 0, "nothing of it was lost");
+}
+
+/* ... and a mount says why. */
+Test(nfs4_recover, a_mount_whose_session_is_refused)
+{
+	struct errbuf eb = { "" };
+
+	server.session_error = 28;      /* NOSPC */
+	server.session_errors = UINT32_MAX;
+	cr_assert_eq(nfs4_mount(&fake_cl.server, &eb), -ENOSPC);
+	cr_assert_not_null(strstr(eb.text, "refuses an NFSv4.1 session: No space left on device"), "%s", eb.text);
+	cr_assert_str_eq(server.log, "XSE");
+	nfs4_free(&fake_cl.server);
+	memset(server.log, 0, sizeof(server.log));
+	server.session_error = NFS4ERR_TOOSMALL;
+	cr_assert_eq(nfs4_mount(&fake_cl.server, &eb), -EINVAL);
+	cr_assert_str_eq(server.log, "XSXSE");
 }
 
 Test(nfs4_recover, a_server_that_says_nothing)

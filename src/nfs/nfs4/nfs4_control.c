@@ -66,10 +66,24 @@ static enum nfs4_opens_state opens_at(const struct nfs4_client *n, const struct 
 	       NFS4_OPENS_ELSEWHERE;
 }
 
-int nfs4_new_clientid(struct nfs_server *s, enum nfs4_opens_state *opens, nfsstat4 *status)
+/* A mount that is being made has no opens. */
+static void take_clientid(struct nfs_server *s, const struct nfs4_ctl *k)
+{
+	struct nfs4_client *n = s->vdata;
+	enum nfs4_opens_state opens = s->client->control->mounted ? opens_at(n, k) : NFS4_OPENS_KNOWN;
+
+	n->clientid = k->clientid;
+	n->sequence = k->sequence;
+	n->opens_are = MAX(n->opens_are, opens);
+	if (opens == NFS4_OPENS_ELSEWHERE)
+		nfs4_identity_say_scope(s->name, &n->clientid_by, &k->names);
+	n->clientid_by = k->names;
+	nfs4_identity_set(&n->identity, &k->names);
+}
+
+int nfs4_new_clientid(struct nfs_server *s, nfsstat4 *status)
 {
 	const struct nfs_client *cl = s->client;
-	struct nfs4_client *n = s->vdata;
 	struct nfs4_ctl *k = nfs4_ctl_new(s);
 	int rc;
 
@@ -80,15 +94,8 @@ int nfs4_new_clientid(struct nfs_server *s, enum nfs4_opens_state *opens, nfssta
 	if (!k)
 		return rc;
 	*status = k->status;
-	if (!rc) {
-		n->clientid = k->clientid;
-		n->sequence = k->sequence;
-		*opens = opens_at(n, k);
-		if (*opens == NFS4_OPENS_ELSEWHERE && cl->control->mounted)
-			nfs4_identity_say_scope(s->name, &n->clientid_by, &k->names);
-		n->clientid_by = k->names;
-		nfs4_identity_set(&n->identity, &k->names);
-	}
+	if (!rc)
+		take_clientid(s, k);
 	free(k);
 	return rc;
 }
@@ -227,11 +234,12 @@ int nfs4_new_session(struct nfs_server *s, nfsstat4 *status)
 {
 	int rc = ask_session(s, CREATE_SESSION4_FLAG_CONN_BACK_CHAN, status);
 
-	if (rc && is_about_back(*status)) {
-		*status = NFS4_OK;
-		rc = ask_session(s, 0, status);
-	}
-	return rc;
+	if (!rc || !is_about_back(*status))
+		return rc;
+	/* Some servers have used up the number, and answer the same to it for ever (RFC 8881, section 18.36.4).
+	 * Others have not, and take no other one. EXCHANGE_ID tells. */
+	rc = nfs4_new_clientid(s, status);
+	return rc ? rc : ask_session(s, 0, status);
 }
 
 /* Nothing is bound yet, and nothing refused. The pauses double; a tick ends them. */

@@ -336,7 +336,9 @@ int nfs4_check_decode(struct nfs_target *t, struct nfs_check *k, XDR *x);
 int nfs4_run(struct nfs_server *s, struct nfs4_ctl *k, enum nfs_op op, unsigned timeout_ms,
 	     struct nfs4_ctl **keep);
 struct nfs4_ctl *nfs4_ctl_new(const struct nfs_server *s);
-int nfs4_new_clientid(struct nfs_server *s, enum nfs4_opens_state *opens, nfsstat4 *status);
+/* opens_are becomes what the server says, if that is worse. */
+int nfs4_new_clientid(struct nfs_server *s, nfsstat4 *status);
+/* It may have another client id then. */
 int nfs4_new_session(struct nfs_server *s, nfsstat4 *status);
 /* `once`: as nfs4_ctl's. */
 int nfs4_destroy_session(struct nfs_server *s, const char *id, bool once);

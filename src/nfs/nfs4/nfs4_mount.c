@@ -97,13 +97,12 @@ static int nfs4_mount_enter(struct nfs_server *s, struct errbuf *eb)
 
 int nfs4_mount(struct nfs_server *s, struct errbuf *eb)
 {
-	enum nfs4_opens_state none;
 	nfsstat4 status = NFS4_OK;
 	int rc = client_init(s);
 
 	if (rc)
 		return err_set(eb, rc, "out of memory");
-	rc = nfs4_new_clientid(s, &none, &status);
+	rc = nfs4_new_clientid(s, &status);
 	if (rc)
 		return start_error(s, rc, status, eb);
 	rc = nfs4_new_session(s, &status);

@@ -5,7 +5,7 @@
  *
  *   lanes hold:
  *     session lost     CREATE_SESSION with the client id that we have
- *          | STALE_CLIENTID
+ *          | STALE_CLIENTID, or any other error: the sequence id may be used up
  *     client id lost   EXCHANGE_ID, CREATE_SESSION
  *          | the server no longer knew us: it restarted, or our lease ended; or it is another one
  *     opens lost       OPEN, CLAIM_PREVIOUS for each (in the grace period); those that the
@@ -306,17 +306,15 @@ int nfs4_reclaim_complete(struct nfs_server *s, bool once)
 static int new_clientid(struct nfs_server *s)
 {
 	struct nfs4_client *n = s->vdata;
-	enum nfs4_opens_state opens;
 	nfsstat4 status = NFS4_OK;
 	int rc;
 
 	atomic_store(&n->need_client, false);
-	rc = nfs4_new_clientid(s, &opens, &status);
+	rc = nfs4_new_clientid(s, &status);
 	if (rc) {
 		atomic_store(&n->need_client, true);
 		return rc;
 	}
-	n->opens_are = MAX(n->opens_are, opens);
 	atomic_store(&n->need_session, true);
 	return 0;
 }
@@ -332,11 +330,13 @@ static int new_session(struct nfs_server *s)
 	if (!rc)
 		return 0;
 	atomic_store(&n->need_session, true);
+	/* What the server has refused is answered the same for ever, as long as the sequence id is the same. */
+	if (status)
+		atomic_store(&n->need_client, true);
 	/* A new EXCHANGE_ID cures each. CLID_INUSE: Linux takes a client id from the address only that has asked
-	 * for it, and answers the same to the same sequence id for ever. */
+	 * for it. */
 	if (status == NFS4ERR_STALE_CLIENTID || status == NFS4ERR_SEQ_MISORDERED || status == NFS4ERR_CLID_INUSE) {
 		nfs4_belief_doubt(&n->belief);
-		atomic_store(&n->need_client, true);
 		return -EAGAIN;
 	}
 	return rc;
