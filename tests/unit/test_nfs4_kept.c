@@ -461,7 +461,8 @@ Test(nfs4_kept, races_with_recalls)
 
 	for (unsigned i = 0; i < 2; i++)
 		cr_assert_eq(pthread_create(&t[i], NULL, opens_and_closes, &used_by[i]), 0);
-	for (unsigned i = 0; i < RACES / 20; i++) {
+	/* On a busy machine one of them may not have run by then. */
+	for (unsigned i = 0; i < RACES / 20 || !used_by[0] || !used_by[1]; i++) {
 		struct nfs_delegation *d;
 
 		cr_assert(stays(first));
@@ -478,7 +479,7 @@ Test(nfs4_kept, races_with_recalls)
 	atomic_store(&ends, true);
 	for (unsigned i = 0; i < 2; i++)
 		pthread_join(t[i], NULL);
-	cr_assert(!twice && used_by[0] && used_by[1]);
+	cr_assert(!twice);
 	nfs4_open_put(first);
 }
 
