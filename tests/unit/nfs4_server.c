@@ -341,7 +341,7 @@ static void second(const uint32_t *w, uint32_t numops)
 		if (server.complete_delays) {
 			server.complete_delays--;
 			note('d');
-			puts_of(2, OP_RECLAIM_COMPLETE, NFS4ERR_DELAY);
+			puts_of(2, OP_RECLAIM_COMPLETE, server.complete_error ? server.complete_error : NFS4ERR_DELAY);
 			return;
 		}
 		note('C');

@@ -56,6 +56,7 @@ struct server4 {
 	bool set_stays;                 /* ... or of all */
 	_Atomic unsigned complete_delays, free_delays;  /* so often RECLAIM_COMPLETE and
 					 * FREE_STATEID are told to come later */
+	uint32_t complete_error;        /* ... or RECLAIM_COMPLETE something else */
 	uint32_t closed;                /* the first word of the stateid that was closed last */
 	uint32_t tested, freed;         /* how many were tested; which were freed, a bit each */
 	/*
@@ -64,7 +65,7 @@ struct server4 {
 	 * C RECLAIM_COMPLETE, P an OPEN that reclaims, F an OPEN by handle, O an OPEN of a
 	 * lane, c CLOSE, g GETATTR, T TEST_STATEID, f FREE_STATEID, n SEQUENCE alone,
 	 * r DELEGRETURN,
-	 * d RECLAIM_COMPLETE, FREE_STATEID or BIND_CONN_TO_SESSION that is told to come later, s SETATTR, u SEQUENCE on a connection that has not joined. Of a check: x EXCHANGE_ID,
+	 * d RECLAIM_COMPLETE, FREE_STATEID or BIND_CONN_TO_SESSION that is told to come later, or refused, s SETATTR, u SEQUENCE on a connection that has not joined. Of a check: x EXCHANGE_ID,
 	 * e DESTROY_CLIENTID, J BIND_CONN_TO_SESSION, j the same for a session that it does not
 	 * know.
 	 */

@@ -166,8 +166,9 @@ Test(nfs4_delay, the_session_is_lost_meanwhile)
 }
 
 /* All is reclaimed, and that is so only once, although the server goes on asking for it. */
-Test(nfs4_delay, the_end_of_reclaim)
+static void reclaim_whose_end_is_told(uint32_t error)
 {
+	server.complete_error = error;
 	server.complete_delays = FOR_EVER;
 	server.complete = false;
 	server.flags = SEQ4_STATUS_RESTART_RECLAIM_NEEDED;
@@ -183,6 +184,17 @@ Test(nfs4_delay, the_end_of_reclaim)
 		get_attr();
 	cr_assert_eq(count_of('P'), 2, "%s", seen);
 	cr_assert_eq(count_of('C'), 1);
+}
+
+Test(nfs4_delay, the_end_of_reclaim)
+{
+	reclaim_whose_end_is_told(NFS4ERR_DELAY);
+}
+
+/* Other calls have nothing to wait for. */
+Test(nfs4_delay, the_end_of_reclaim_is_refused)
+{
+	reclaim_whose_end_is_told(NFS4ERR_SERVERFAULT);
 }
 
 /* It is freed once, before the file is open again, as what it was open as. */

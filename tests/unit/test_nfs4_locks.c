@@ -457,6 +457,26 @@ Test(nfs4_locks, refused)
 	}
 }
 
+/* For longer than a lease period: it is lost, and nothing else waits for it. */
+Test(nfs4_locks, reclaims_that_are_always_delayed)
+{
+	static const uint32_t status[] = { NFS4ERR_DELAY, NFS4ERR_GRACE };
+
+	atomic_store(&client4()->lease_s, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		cr_assert_eq(lock(0, 10, true), 0);
+		server.relock = status[i];
+		restart();
+		expect_log("SXSPKC");
+		cr_assert_eq(atomic_load(&open_nr(0)->locks_lost), 1);
+		expect_open(0, false);
+		server.locku = NFS4ERR_BAD_STATEID;
+		cr_assert_eq(unlock(0, 10), 0);
+		server.locku = 0;
+		memset(server.log, 0, sizeof(server.log));
+	}
+}
+
 /* ... and it is not asked for again, not for a moment. */
 Test(nfs4_locks, unlocked_after_it_was_refused)
 {

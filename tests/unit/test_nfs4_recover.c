@@ -68,17 +68,27 @@ Test(nfs4_recover, a_reclaim_that_is_told_grace)
 }
 
 /* ... for longer than a lease period: no open is lost by that, nor does the mount stand still for ever. */
-Test(nfs4_recover, reclaims_that_are_always_told_grace)
+static void reclaims_that_are_always_told(uint32_t status)
 {
 	fake_times.later_ms = 1;
 	server4_mount();
 	atomic_store(&client4()->lease_s, 0);
 	have_open(0);
 	have_open(1);
-	server.reclaim[0] = server.reclaim[1] = NFS4ERR_GRACE;
+	server.reclaim[0] = server.reclaim[1] = status;
 	restarts("SXSPPCFF");
 	expect_open(0, false);
 	expect_open(1, false);
+}
+
+Test(nfs4_recover, reclaims_that_are_always_told_grace)
+{
+	reclaims_that_are_always_told(NFS4ERR_GRACE);
+}
+
+Test(nfs4_recover, reclaims_that_are_always_delayed)
+{
+	reclaims_that_are_always_told(NFS4ERR_DELAY);
 }
 
 /* Another server, which has a grace period of its own: nothing is reclaimed there. From then on it is this

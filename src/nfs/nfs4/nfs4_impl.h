@@ -434,6 +434,8 @@ uint64_t nfs4_belief_delegation(const struct nfs_server *s, struct nfs_file *f);
 /* ---- nfs4_recover.c ---- */
 
 int nfs4_recover(struct nfs_server *s);
+/* Control thread, or a lane with its call: does the server say "later" to reclaims for a lease period now? */
+bool nfs4_reclaims_too_long(const struct nfs4_client *n);
 /* 0; -errno; NFS_LATER if it is `once`. */
 int nfs4_reclaim_complete(struct nfs_server *s, bool once);
 /* "Come back later"? */

@@ -5,8 +5,6 @@
 #include "nfs/common.h"
 #include "nfs/nfs4/nfs4_compound.h"
 
-#define NS_PER_S UINT64_C(1000000000)
-
 enum { STEP_OPEN, STEP_SETATTR, STEP_GETATTR, STEP_ACCESS };
 
 /* ---- OPEN ---- */
@@ -362,16 +360,13 @@ static bool_t encode_reopen(struct nfs_call *c, XDR *x)
 }
 
 /* Others have their turn meanwhile, but not before all opens are reclaimed. GRACE is for what does not reclaim
- * (RFC 8881, section 15.1.9.2), so a server that says it to a reclaim is not ready for that: it is asked again. But
- * one that always does, before RECLAIM_COMPLETE, must not stop the mount for ever. */
+ * (RFC 8881, section 15.1.9.2), so a server that says it to a reclaim is not ready for that: it is asked again. */
 static int nfs4_open_later(struct nfs_call *c, nfsstat4 status)
 {
-	const struct nfs4_client *n = nfs4_of(c);
 	struct nfs4_ctl *k = c->args.version;
-	bool too_long = mono_ns() - n->reclaim_ns >= atomic_load(&n->lease_s) * NS_PER_S;
 
 	k->status = status;
-	return k->reclaim && !(status == NFS4ERR_GRACE && too_long) ? NFS_LATER : -EBUSY;
+	return k->reclaim && !nfs4_reclaims_too_long(nfs4_of(c)) ? NFS_LATER : -EBUSY;
 }
 
 static int decode_reopen(struct nfs_call *c, XDR *x)

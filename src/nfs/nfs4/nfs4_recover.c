@@ -11,12 +11,15 @@
  *     opens lost       OPEN, CLAIM_PREVIOUS for each (in the grace period); those that the
  *          |           server refuses to reclaim are marked; RECLAIM_COMPLETE. Delegations come
  *          |           with their opens, or are forgotten (nfs4_regain.c). Another scope: all are marked, see below
- *   lanes go on, also if the server says DELAY to that:
+ *   lanes go on, also if the server says DELAY to that, or refuses it:
  *     opens revoked    TEST_STATEID; they are marked (nfs4_revoked.c)
  *     stateid lost     FREE_STATEID, OPEN, CLAIM_FH for those that are marked
  *
  * The order matters. Before RECLAIM_COMPLETE a server answers CLAIM_FH with GRACE, even if
  * there is no grace period (RFC 8881, section 18.51.3), and would do so for ever.
+ *
+ * All calls wait for what is reclaimed. So a server that says "later" to that has a lease period, since one that
+ * always does must not stop the mount for ever. Then an open counts as one that is not reclaimed, and a lock is lost.
  *
  * While the lanes go on, calls with a marked open wait, and no others (nfs4_open_ready()). The
  * server may say DELAY to OPEN, for as long as it takes to recall a delegation from a client that
@@ -81,11 +84,17 @@
 #define ROUNDS 4u
 /* How often an OPEN is sent that gets no answer. */
 #define TRIES  5u
+#define NS_PER_S UINT64_C(1000000000)
 
-/* GRACE: it has said so for a lease period (nfs4_open.c). */
+bool nfs4_reclaims_too_long(const struct nfs4_client *n)
+{
+	return mono_ns() - n->reclaim_ns >= atomic_load(&n->lease_s) * NS_PER_S;
+}
+
+/* "Later": it has said so for too long. */
 static bool no_reclaim(nfsstat4 status)
 {
-	return status == NFS4ERR_GRACE || status == NFS4ERR_NO_GRACE || status == NFS4ERR_RECLAIM_BAD ||
+	return nfs4_is_later(status) || status == NFS4ERR_NO_GRACE || status == NFS4ERR_RECLAIM_BAD ||
 	       status == NFS4ERR_RECLAIM_CONFLICT;
 }
 
@@ -374,6 +383,18 @@ static int begin_again(struct nfs_server *s)
 	return 0;
 }
 
+/* Without it the server may refuse other calls, with GRACE, but it need not: they do not wait here. */
+static int tell_complete(struct nfs_server *s, bool first)
+{
+	int rc = nfs4_reclaim_complete(s, true);
+
+	if (rc >= 0 || may_not_go_on(rc))
+		return rc;
+	if (first)
+		log_warn("%s refuses RECLAIM_COMPLETE, which ends recovery: %s; trying again", s->name, strerror(-rc));
+	return NFS_LATER;
+}
+
 /* Whose calls wait, although the server is there. */
 static int say_delayed(struct nfs_server *s, unsigned before)
 {
@@ -404,7 +425,7 @@ static int round_of(struct nfs_server *s)
 		rc = begin_again(s);
 	}
 	if (!rc && atomic_load(&n->need_complete))
-		rc = nfs4_reclaim_complete(s, true);
+		rc = tell_complete(s, hold);
 	if (hold && rc >= 0)
 		nfs_lanes_go_on(s->client);
 	tests = !rc && atomic_load(&n->need_test);

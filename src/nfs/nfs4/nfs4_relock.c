@@ -43,7 +43,7 @@ static int decode_relock(struct nfs_call *c, XDR *x)
 		return rc;
 	if (nfs4_get_op(x, OP_LOCK) || !xdr_LOCK4res(x, &r))
 		return -EBADMSG;
-	if (nfs4_is_later(r.status))
+	if (nfs4_is_later(r.status) && !nfs4_reclaims_too_long(nfs4_of(c)))
 		return NFS_LATER;
 	k->status = r.status;
 	if (r.status)
