@@ -77,6 +77,15 @@ static void engine_submit(struct nfs_call *c)
 		rr_submit(c->target->conn, &c->eng.rr);
 }
 
+/* c ends before it was sent. What done() starts waits for the pump that this is part of. Otherwise a
+ * file's WRITEs, of which each one starts the next when it fails, would take stack for all of them. */
+static void engine_refuse(struct nfs_lane *l, struct nfs_call *c, int status)
+{
+	l->refusing = true;
+	engine_finish(c, status);
+	l->refusing = false;
+}
+
 enum started { STARTED, NO_BUFFER, NO_SLOT };
 
 /* Unless it returns STARTED, there is no room now, and c is where it was. */
@@ -88,7 +97,7 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 
 	if (!def) {             /* this version has nothing to tell the server */
 		list_del(&c->eng.node);
-		engine_finish(c, 0);
+		engine_refuse(l, c, 0);
 		return STARTED;
 	}
 	if (def->begin && !c->eng.step) {
@@ -109,7 +118,7 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 	if (rc == NFS_REOPEN)
 		list_add_tail(&l->parked, &c->eng.node);
 	else if (rc < 0)
-		engine_finish(c, rc);
+		engine_refuse(l, c, rc);
 	if (rc != 1)
 		return STARTED;
 	l->active++;
@@ -157,7 +166,7 @@ static void engine_pump(struct nfs_lane *l)
 
 void nfs_lane_pump(struct nfs_lane *l)
 {
-	if (!list_empty(&l->waiting))
+	if (!list_empty(&l->waiting) && !l->refusing)
 		engine_pump(l);
 }
 

@@ -167,6 +167,7 @@ struct nfs_lane {
 	struct loop_timer close_rides_timer; /* this lane's CLOSEs wait no longer for a carrier */
 	struct list running;            /* all operations between nfs_start() and done() */
 	bool hold;                      /* during recovery: start control calls only */
+	bool refusing;                  /* done() of a call that was not sent; others start behind it */
 	bool slow;                      /* the log says that the server does not respond */
 	struct loop_timer tick;
 	struct nfs_lane_thread *thread; /* belongs to lane.c */

@@ -226,8 +226,23 @@ static void release(struct nfs_target *t, struct nfs_call *c)
 		on_release();
 }
 
+/* Calls fail with this status before they are sent. */
+static int unready;
+/* Where the stack was when they were asked for. */
+static uintptr_t stack_low, stack_high;
+
+static int acquire(struct nfs_target *t, struct nfs_call *c)
+{
+	uintptr_t at = (uintptr_t)__builtin_frame_address(0);
+
+	(void)t, (void)c;
+	stack_low = !stack_low || at < stack_low ? at : stack_low;
+	stack_high = at > stack_high ? at : stack_high;
+	return unready ? unready : 1;
+}
+
 static const struct nfs_version version = {
-	.name = "test", .prog = 1, .vers = 1, .release = release,
+	.name = "test", .prog = 1, .vers = 1, .acquire = acquire, .release = release,
 	.ops = {
 		[NFS_OP_READ] = &any_op, [NFS_OP_WRITE] = &any_op, [NFS_OP_COMMIT] = &any_op,
 		[NFS_OP_SETATTR] = &any_op, [NFS_OP_GETATTR] = &any_op,
@@ -664,7 +679,7 @@ static void begin(unsigned which, unsigned share)
 	seed = which;
 	nasks = nsent = 0;
 	tick = promised = resized = 0;
-	full = commits_fail = 0;
+	full = commits_fail = unready = 0;
 	plain = forgetful = wcc = false;
 	memset(&did, 0, sizeof(did));
 	unknown = false;
@@ -988,6 +1003,23 @@ static void write_until_one_waits(void)
 	write_at(0, 70000);
 	for (uint32_t i = 0; is_answered(); i++)
 		write_at(24 * 4096 + i * 201, 100);
+}
+
+/* There is room for some hundred WRITEs. behind_pool_stop() goes before end(). */
+static void grow_room(void)
+{
+	cr_assert_eq(arena_grows(&vfs.cl->arena, 1, &keeper_ops, NULL), 0);
+	behind_room_wanted(&vfs.behind, ARENA_MID);
+	while (vfs.behind.most[ARENA_MID] == vfs.behind.always[ARENA_MID])
+		settle();
+}
+
+/* All that is held, until the server has it. */
+static void send_all(void)
+{
+	behind_tick(vl, mono_ns() + 2000000000);
+	for (settle(); nsent; settle())
+		some_progress();
 }
 
 /* A writer waits for room. When there is more, it goes on, and the server has done nothing. Then
@@ -1542,6 +1574,33 @@ Test(vfs_behind, pages_do_not_report_errors)
 	write_at(4096, 100);
 	cr_assert_eq(last_error(), -ENOSPC);
 	finish();
+	end();
+}
+
+/* The file's state is lost, so each WRITE ends as it is started, and what ends starts the next one. The
+ * stack does not grow with their number. */
+Test(vfs_behind, many_that_fail_at_once)
+{
+	begin_plain(60);
+	unknown = true;
+	grow_room();
+	for (uint32_t i = 0; i < 200; i++)
+		write_at(i * 300, 100);
+	send_all();
+	cr_assert_eq(did.writes, 200);
+	restart();
+	ask_flush(0, false);
+	settle();
+	some_progress();                /* COMMIT */
+	unready = -EIO;
+	stack_low = stack_high = 0;
+	some_progress();
+	settle();
+	cr_assert(newest()->answered && newest()->error == -EIO);
+	cr_assert_eq(did.writes, 200);
+	cr_assert_lt(stack_high - stack_low, 16384, "%lu bytes", (unsigned long)(stack_high - stack_low));
+	unready = 0;
+	behind_pool_stop(&vfs.behind);
 	end();
 }
 
