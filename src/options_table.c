@@ -166,12 +166,13 @@ const struct row opt_table[] = {
 	  DEFAULT(deleg, true) },
 	{ "nodeleg", g_server, "ask for none", SETS(deleg, false) },
 	{ "delegflush", g_server, "close() waits for the server under a delegation, too", DEFAULT(delegflush, true) },
-	{ "nodelegflush", g_server, "not under one to write", SETS(delegflush, false) },
-	{ "local_lock", g_server, "which locks are local even so", WORD(local_lock, local_lock_words, 0) },
+	{ "nodelegflush", g_server, "close() does not wait for the server while the file has a write delegation",
+	  SETS(delegflush, false) },
+	{ "local_lock", g_server, "kinds of locks that stay local", WORD(local_lock, local_lock_words, 0) },
 	{ "acl", g_server, "the server's access control lists", SETS(acl, true) },
 	{ "noacl", g_server, "the server is not asked for them", DEFAULT(acl, false) },
 
-	{ "idmap", g_server, "who is who on the server", WORD(idmap, idmap_words, OPT_IDMAP_USER) },
+	{ "idmap", g_server, "how uids and gids become the server's", WORD(idmap, idmap_words, OPT_IDMAP_USER) },
 	{ "idmapfile", g_server, "for idmap=file", .kind = STRING, AT(idmapfile), .def_text = "none", .meta = "FILE",
 	  .apply = opt_apply_path },
 
