@@ -526,13 +526,15 @@ static void execute(uint32_t proc, const uint32_t *w)
 	case OP_SEQUENCE:
 		status = server.unbound || (server.strict && server.joined != fake_opens) ?
 			 NFS4ERR_CONN_NOT_BOUND_TO_SESSION :
-			 server.badsession ? NFS4ERR_BADSESSION : 0;
+			 server.badsession ? NFS4ERR_BADSESSION : server.seq_delays && numops > 1 ? NFS4ERR_DELAY : 0;
 		puts_of(2, op, status);
 		if (status == NFS4ERR_CONN_NOT_BOUND_TO_SESSION) {
 			server.unbound -= server.unbound != 0;
 			note('u');
 			break;
 		}
+		if (status == NFS4ERR_DELAY)
+			break;
 		if (status) {
 			server.badsession--;
 			note('B');

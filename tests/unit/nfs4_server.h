@@ -30,6 +30,7 @@ struct server4 {
 	uint32_t forbids;               /* OPEN4_SHARE_ACCESS_*: both are ACCESS if they are for one of these */
 	_Atomic unsigned badsession;    /* how many SEQUENCEs it refuses */
 	_Atomic unsigned unbound;       /* how many it refuses because of their connection */
+	_Atomic bool seq_delays;        /* it delays all SEQUENCEs but those that are alone */
 	bool strict;                    /* it refuses all on connections that have not joined */
 	unsigned joined;                /* the connection (fake_opens) that has joined last */
 	const char *name, *scope;       /* who it says it is */

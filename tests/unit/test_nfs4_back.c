@@ -132,6 +132,15 @@ Test(nfs4_back, connection_on_trial_is_gone)
 	expect_log("");
 }
 
+static void renewed_before(struct nfs_lane *l, void *arg)
+{
+	struct nfs4_lane *l4 = l->target.vdata;
+
+	(void)arg;
+	if (l4->renewed_ns)
+		atomic_fetch_sub(&l4->renewed_ns, 45000000000ull);
+}
+
 /* BIND_CONN_TO_SESSION renews no lease (RFC 8881, section 8.3). A connection that is lost again and
  * again must not be taken for a mount that is in use. */
 Test(nfs4_back, binding_is_no_renewal)
@@ -140,6 +149,8 @@ Test(nfs4_back, binding_is_no_renewal)
 	fake_lane_second();
 	nfs4_tick(&fake_cl.server);
 	expect_log("");
+	/* Half of the lease is over. */
+	nfs_each_lane(&fake_cl, renewed_before, NULL);
 	fake_lane_move();
 	nfs4_tick(&fake_cl.server);
 	expect_log("Jn");

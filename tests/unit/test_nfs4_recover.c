@@ -7,6 +7,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 #include "nfs4_server.h"
 #include "nfs/nfs4/nfs4_compound.h"
 
@@ -372,6 +373,26 @@ Test(nfs4_recover, a_lease_that_is_not_told)
 	cr_assert_eq(atomic_load(&client4()->lease_s), 10);
 	nfs4_tick(&fake_cl.server);
 	cr_assert_str_eq(server.log, "SXSCRR", "once");
+}
+
+/* Only a SEQUENCE that is OK renews it, and all that comes is "later" to a call of before. */
+Test(nfs4_recover, a_lease_that_refusals_do_not_renew)
+{
+	struct one_call call = { 0 };
+
+	fake_times.later_ms = 1;
+	server4_mount();
+	atomic_store(&client4()->lease_s, 1);
+	server.seq_delays = true;
+	begin(&call, NFS_OP_GETATTR, NULL);
+	usleep(1000000);
+	nfs4_tick(&fake_cl.server);
+	server.seq_delays = false;
+	await(&call, 0);
+	cr_assert_str_eq(server.log, "ng");
+	atomic_store(&client4()->lease_s, 90);
+	nfs4_tick(&fake_cl.server);
+	cr_assert_str_eq(server.log, "ng", "not before it is due");
 }
 
 /* ---- a session that lives on ---- */

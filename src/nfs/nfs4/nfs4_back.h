@@ -90,6 +90,5 @@ bool nfs4_slots_in_flight(struct nfs4_slots *t, const char *session, uint32_t sl
 
 /* BIND_CONN_TO_SESSION, for both directions. */
 extern const struct nfs_opdef nfs4_op_bind_conn;
-/* Control thread: if it may be that no connection carries the back channel any more, one shall. true:
- * the server was asked for that. */
-bool nfs4_look_back(struct nfs_server *s);
+/* Control thread: if it may be that no connection carries the back channel any more, one shall. */
+void nfs4_look_back(struct nfs_server *s);

@@ -285,16 +285,14 @@ static void bind_back(struct nfs_server *s)
 
 /* Not all servers say that their last one is gone (nfs-ganesha does not). So one is bound whenever a
  * connection was lost that was in use: nobody here knows which ones had it. */
-bool nfs4_look_back(struct nfs_server *s)
+void nfs4_look_back(struct nfs_server *s)
 {
 	struct nfs4_client *n = s->vdata;
 
 	if (!atomic_load(&n->back.has) || !nfs_server_is_up(s) || mono_ns() < n->back.later_ns)
-		return false;
-	if (!atomic_exchange(&n->back.need, false) && atomic_load(&s->lost) == n->back.downs)
-		return false;
-	bind_back(s);
-	return true;
+		return;
+	if (atomic_exchange(&n->back.need, false) || atomic_load(&s->lost) != n->back.downs)
+		bind_back(s);
 }
 
 void nfs4_destroy_clientid(struct nfs_server *s)

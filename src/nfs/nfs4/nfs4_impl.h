@@ -9,7 +9,8 @@
  *   struct nfs4_identity part of that: who the server is, with a mutex.
  *   struct nfs4_slots    part of that: the session's slots for all lanes, with a mutex.
  *   struct nfs4_back     part of that: the slots of the server's calls, with a mutex.
- *   struct nfs4_lane     a target's vdata: tells the lane that a slot is free.
+ *   struct nfs4_lane     a target's vdata: tells the lane that a slot is free, and when the lane has
+ *                        renewed the lease.
  *   struct nfs4_opens    part of that: the opens of one lane, with a mutex.
  *   struct nfs4_delegs   part of that: the delegations, with a mutex.
  *   struct nfs_open      one open of a file (nfs/file.h). References: the caller of OPEN has one,
@@ -81,6 +82,7 @@ struct nfs4_lane {
 	struct nfs_target *target;
 	struct loop_msg wake;           /* tells the lane that a slot is free */
 	bool posted;                    /* wake is on its way */
+	_Atomic uint64_t renewed_ns;    /* the newest SEQUENCE that was executed was encoded then */
 };
 
 /* Belongs to nfs4_state.c. */

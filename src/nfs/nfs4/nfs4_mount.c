@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 #include <sys/random.h>
 #include <unistd.h>
 #include "nfs/nfs4/nfs4_impl.h"
@@ -153,13 +154,26 @@ void nfs4_umount(struct nfs_server *s)
 		nfs4_destroy_clientid(s);
 }
 
-/* Any SEQUENCE renews the lease (RFC 8881, section 8.3), and tells which slots are in use (20.8). Only an
- * idle mount must send one for that; and so must one that has asked for a connection to be bound, because
- * that reply has no SEQUENCE and counts as the last one. */
+/* When the newest SEQUENCE was encoded that was executed, on any lane. */
+static uint64_t newest_renewal_ns(const struct nfs_server *s)
+{
+	uint64_t newest = 0;
+
+	for (unsigned i = 0; i < s->client->nlanes; i++) {
+		const struct nfs4_lane *l4 = s->targets[i]->vdata;
+		uint64_t ns = atomic_load_explicit(&l4->renewed_ns, memory_order_relaxed);
+
+		newest = MAX(newest, ns);
+	}
+	return newest;
+}
+
+/* Any SEQUENCE that is executed renews the lease (RFC 8881, section 8.3), and tells which slots are in use
+ * (20.8). Only an idle mount must send one for that. One whose calls are all refused is idle in that sense. */
 void nfs4_tick(struct nfs_server *s)
 {
 	struct nfs4_client *n = s->vdata;
-	uint64_t now = mono_ns(), last = nfs_server_replied_ns(s), lease;
+	uint64_t now = mono_ns(), last = newest_renewal_ns(s), lease;
 
 	nfs4_destroy_old(s);
 	if (n->lease_is_old)
@@ -168,7 +182,7 @@ void nfs4_tick(struct nfs_server *s)
 	nfs4_idle_sweep(&n->delegs, now, lease);
 	nfs4_granted_look(s);
 	nfs4_look_again(s);
-	if (nfs4_look_back(s) || nfs4_slots_are_untold(&n->slots) ||
-	    (now >= last && now - last >= lease / 3))
+	nfs4_look_back(s);
+	if (nfs4_slots_are_untold(&n->slots) || (now >= last && now - last >= lease / 3))
 		nfs4_renew(s);
 }

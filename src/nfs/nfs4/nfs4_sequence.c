@@ -163,6 +163,15 @@ static int sequence_failed(struct nfs_call *c, nfsstat4 status)
 	return nfs4_error(c, status);
 }
 
+/* The server may have executed it long before its reply came. */
+static void note_renewal(const struct nfs_call *c)
+{
+	struct nfs4_lane *l4 = c->target->vdata;
+
+	if (c->eng.encoded_ns > atomic_load_explicit(&l4->renewed_ns, memory_order_relaxed))
+		atomic_store_explicit(&l4->renewed_ns, c->eng.encoded_ns, memory_order_relaxed);
+}
+
 int nfs4_check_seq(struct nfs_call *c, XDR *x)
 {
 	struct nfs4_place *p = &nfs4_call(c)->place;
@@ -180,6 +189,7 @@ int nfs4_check_seq(struct nfs_call *c, XDR *x)
 	if (!get_sequence(x, p, &flags))
 		return -EBADMSG;
 	p->outcome = NFS4_CONSUMED;
+	note_renewal(c);
 	nfs4_note_flags(c, flags);
 	return 0;
 }
