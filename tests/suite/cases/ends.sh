@@ -92,33 +92,3 @@ if [[ -x $mapped ]]; then
 	[[ ! $unheld ]] || grep -q "$said" "$LOG" || fail "nobody says what umount -f has lost: $(tail -n 2 "$LOG")"
 	gateway_down
 fi
-
-# A daemon hears late that its mount is gone. Its numbers are another mount's by then, and that one stays. (Without root,
-# Linux before 6.8 does not tell the two apart.)
-numbers_of() { awk -v on="$1" '$5 == on { print $1, $3 }' /proc/self/mountinfo; }
-# Sets again: the later mount had the same numbers.
-later_mount() {
-	local had
-	mount_up
-	had=$(numbers_of "$MNT")
-	kill -STOP "$DAEMON"
-	# umount(8) would ask the daemon first.
-	in_time 20 python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL(None).umount2(sys.argv[1].encode(), 0))' "$MNT" ||
-		fail "umount, of a daemon that is stopped"
-	"$BIN" "$REMOTE" "$TMPDIR/later" -o "vers=$VERS,$MOUNT_OPTIONS" || fail "the later mount"
-	again=''
-	[[ $(numbers_of "$TMPDIR/later") != "$had" ]] || again=1
-	kill -CONT "$DAEMON"
-	gone "$DAEMON" || fail "the daemon whose mount is gone"
-	DAEMON=''
-	mountpoint -q "$TMPDIR/later" || fail "the end of one mount has taken the later one away"
-	umount "$TMPDIR/later" || fail "umount of the later one"
-}
-if [[ $(id -u) == 0 ]]; then
-	mkdir "$TMPDIR/later"
-	# The device number may have been given to another mount of this machine.
-	for _ in {1..5}; do
-		later_mount
-		[[ ! $again ]] || break
-	done
-fi
