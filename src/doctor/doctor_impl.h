@@ -54,8 +54,10 @@ void doctor_devices(struct doctor *d);
 /* What the report has of them: a line each. */
 void doctor_devices_put(const struct doctor *d, FILE *f);
 
-/* ---- server.c, ports.c ---- */
+/* ---- server.c, ports.c, links.c ---- */
 
+/* The network interface by which iWARP in user space reaches the server. */
+void doctor_link(struct doctor *d, const struct sockaddr_storage *server);
 void doctor_server(struct doctor *d);
 /* What the resolver says of the server's name, and what a mount makes of it. */
 void doctor_addresses(struct doctor *d, const struct nfs_config *cfg, const struct addrinfo *all);

@@ -91,6 +91,8 @@ static void server_fabric(struct doctor *d, const struct nfs_config *cfg)
 	else
 		doctor_note(d, DOCTOR_GOOD, "fabric", "", "%s", d->iwarp ? "iWARP in user space, over TCP" :
 			    "an RDMA device (verbs)");
+	for (unsigned i = 0; d->iwarp && i < cfg->npaths; i++)
+		doctor_link(d, &cfg->paths[i].params.server);
 }
 
 /* ---- ports ---- */

@@ -284,6 +284,30 @@ static void look_at_addresses(const struct nfs_version *version, const unsigned 
 	cr_assert_eq(doctor.n, 1);
 }
 
+/* That of iWARP in user space. No packet is sent: the interface is this machine's, and the kernel's files are played. */
+Test(doctor, link)
+{
+	struct sockaddr_storage server = { 0 };
+
+	*(struct sockaddr_in *)&server = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(20049),
+							       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	doctor_link(&doctor, &server);
+	cr_assert_eq(doctor.n, 0, "the kernel does not say how it is");
+	put("/sys/class/net/lo/mtu", "1500\n", 0644);
+	put("/sys/class/net/lo/speed", "-1\n", 0644);
+	doctor_link(&doctor, &server);
+	expect(DOCTOR_GOOD, "link", "127.0.0.1 port 20049 is reached by the interface lo (MTU 1500); with an MTU of 9000");
+	put("/sys/class/net/lo/mtu", "1280\n", 0644);
+	put("/sys/class/net/lo/speed", "100\n", 0644);
+	doctor_link(&doctor, &server);
+	expect(DOCTOR_COSTS, "link", "lo (MTU 1280, 100 Mbit/s): small frames");
+	put("/sys/class/net/lo/mtu", "65536\n", 0644);
+	doctor.n = 0;
+	doctor_link(&doctor, &server);
+	expect(DOCTOR_GOOD, "link", "lo (MTU 65536, 100 Mbit/s)");
+	cr_assert_null(strstr(doctor.finding[0].what, "9000"));
+}
+
 Test(doctor, one_address_begins_like_another)
 {
 	const unsigned last[] = { 11, 1, 11, 1 };
