@@ -298,6 +298,7 @@ static void do_test(const uint32_t *w)
 	puts_of(3, OP_TEST_STATEID, 0, n);
 	for (uint32_t i = 0; i < n; i++)
 		put(test_one(w + 2 + 4 * i));
+	has_executed();
 }
 
 static void do_free(const uint32_t *w)

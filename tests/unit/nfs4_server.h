@@ -36,7 +36,8 @@ struct server4 {
 	const char *name, *scope;       /* who it says it is */
 	unsigned cut, err_chunk;        /* how many OPENs of recovery it executes, and then
 					 * answers with half a reply; with ERR_CHUNK */
-	void (*executed)(void);         /* is called when it has executed an OPEN of recovery, LOCK or LOCKU */
+	void (*executed)(void);         /* is called when it has executed an OPEN of recovery, LOCK, LOCKU or
+					 * TEST_STATEID */
 	uint32_t gives;                 /* the delegation that the next OPEN of recovery brings */
 	uint32_t recalls;               /* 1: and that is wanted back at once */
 	struct server4_reopen {         /* the newest OPEN of recovery */

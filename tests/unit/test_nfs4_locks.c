@@ -621,6 +621,69 @@ Test(nfs4_locks, revoked)
 	cr_assert_eq(atomic_load(&open_nr(0)->locks_lost), 0);
 }
 
+static void recover_by_test(int rc, const char *log)
+{
+	memset(server.log, 0, sizeof(server.log));
+	atomic_store(&client4()->need_test, true);
+	cr_assert_eq(recover(), rc);
+	expect_log(log);
+	cr_assert_eq(atomic_load(&client4()->need_test), rc != 0);
+	cr_assert_eq(atomic_load(&open_nr(0)->locks_lost), 1);
+}
+
+/* A lane hears of it before recovery does, which frees the stateid all the same, and not twice. */
+Test(nfs4_locks, revoked_and_lost_before)
+{
+	cr_assert_eq(lock(0, 10, true), 0);
+	server.lock_once = server.test_lock = NFS4ERR_ADMIN_REVOKED;
+	cr_assert_eq(lock(20, 10, true), -EIO);
+	recover_by_test(0, "TTf");
+	recover_by_test(0, "TT");
+}
+
+/* ... and later, if the server says so. What else there is to do is done meanwhile. */
+Test(nfs4_locks, revoked_and_freed_later)
+{
+	have_open(1);
+	cr_assert_eq(lock(0, 10, true), 0);
+	atomic_store(&open_nr(1)->reopen, true);
+	server.test_lock = NFS4ERR_ADMIN_REVOKED;
+	server.free_delays = 1;
+	recover_by_test(NFS_LATER, "TTdF");
+	expect_open(1, false);
+	recover_by_test(0, "TTf");
+}
+
+/* The open is revoked as well. */
+Test(nfs4_locks, revoked_with_its_open)
+{
+	cr_assert_eq(lock(0, 10, true), 0);
+	server.test[0] = server.test_lock = NFS4ERR_EXPIRED;
+	recover_by_test(0, "TTffF");
+	expect_open(0, false);
+}
+
+static void on_tested(void)
+{
+	struct nfs4_lock *l = nfs4_lock_find_locked(open_nr(0), OWNER);
+
+	if (l)
+		l->stateid.other[11]++;
+}
+
+/* It is unlocked and locked anew between the server's answer and what recovery does with that. */
+Test(nfs4_locks, locked_anew_while_it_is_tested)
+{
+	cr_assert_eq(lock(0, 10, true), 0);
+	server.test_lock = NFS4ERR_ADMIN_REVOKED;
+	server.executed = on_tested;
+	memset(server.log, 0, sizeof(server.log));
+	atomic_store(&client4()->need_test, true);
+	cr_assert_eq(recover(), 0);
+	expect_log("TTf");
+	cr_assert_eq(atomic_load(&open_nr(0)->locks_lost), 0);
+}
+
 /* TEST_STATEID fails, and what else recovery has to do is done all the same. */
 static void recover_without_test(void)
 {
@@ -728,7 +791,7 @@ Test(nfs4_locks, a_write_beside_the_open_that_is_revoked)
 	cr_assert_eq(lock(0, 10, true), 0);
 	server.test[0] = NFS4ERR_EXPIRED;
 	atomic_store(&client4()->need_test, true);
-	expect_no_write("TfF");
+	expect_no_write("TTfF");
 }
 
 static void on_session_lost(void)

@@ -102,7 +102,7 @@ static int claim_take(struct nfs_call *c, const LOCK4res *r)
 	rc = k->lock.known && nfs4_is_unknown(r->status) ? -EIO : nfs4_error(c, r->status);
 	if (rc > 0)
 		return rc;
-	nfs4_lock_lose_owner(c->target->server, c->open, k->lock.owner, r->status);
+	nfs4_lock_lose_owner(c->target->server, c->open, k->lock.owner, NULL, r->status);
 	return 0;
 }
 

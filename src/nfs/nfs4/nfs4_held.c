@@ -2,6 +2,7 @@
 /* What the lock-owners of an open hold: see nfs4_lock.c. With o->in->mu, but for the last ones. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include "nfs/nfs4/nfs4_impl.h"
 
 struct nfs4_lock *nfs4_lock_next_locked(const struct nfs_open *o, uint64_t owner)
@@ -122,14 +123,16 @@ void nfs4_locks_say_lost(const char *server, unsigned lost, nfsstat4 status)
 			"writes by that open file fail until it is unlocked or closed", server, status);
 }
 
-void nfs4_lock_lose_owner(const struct nfs_server *s, struct nfs_open *o, uint64_t owner, nfsstat4 status)
+void nfs4_lock_lose_owner(const struct nfs_server *s, struct nfs_open *o, uint64_t owner, const stateid4 *stateid,
+			  nfsstat4 status)
 {
 	struct nfs4_lock *l;
 	bool lost;
 
 	pthread_mutex_lock(&o->in->mu);
 	l = nfs4_lock_find_locked(o, owner);
-	lost = l && nfs4_lock_lose_locked(o, l);
+	lost = l && (!stateid || !memcmp(l->stateid.other, stateid->other, NFS4_OTHER_SIZE)) &&
+	       nfs4_lock_lose_locked(o, l);
 	pthread_mutex_unlock(&o->in->mu);
 	nfs4_locks_say_lost(s->name, lost, status);
 }

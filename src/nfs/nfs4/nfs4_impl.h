@@ -460,7 +460,7 @@ int nfs4_test_opens(struct nfs_server *s);
 /* Control thread, in recovery: drops the delegations that are revoked, and forgets those that the server
  * does not know. 0, or as nfs4_run(). */
 int nfs4_test_delegs(struct nfs_server *s);
-/* Control thread, in recovery: what a test ends with. 0, or as nfs4_run(): it has to be done again. */
+/* Control thread, in recovery: what a test ends with. 0, NFS_LATER, or as nfs4_run(): it has to be done again. */
 int nfs4_test_ends(struct nfs4_client *n, int rc);
 /* What TEST_STATEID has found of that one. */
 void nfs4_revoked_deleg(struct nfs_server *s, uint64_t number, nfsstat4 found);

@@ -63,8 +63,9 @@ bool nfs4_lock_lose_locked(struct nfs_open *o, struct nfs4_lock *l);
 void nfs4_open_note_lock(struct nfs_open *o);
 unsigned nfs4_locks_lose(struct nfs_open *o);
 void nfs4_locks_say_lost(const char *server, unsigned lost, nfsstat4 status);
-/* Both, of one owner's. */
-void nfs4_lock_lose_owner(const struct nfs_server *s, struct nfs_open *o, uint64_t owner, nfsstat4 status);
+/* Both, of one owner's, if that has this stateid still (NULL: whatever it has). */
+void nfs4_lock_lose_owner(const struct nfs_server *s, struct nfs_open *o, uint64_t owner, const stateid4 *stateid,
+			  nfsstat4 status);
 
 /* ---- nfs4_relock.c: control thread, in recovery ---- */
 

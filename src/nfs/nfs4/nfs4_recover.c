@@ -412,12 +412,24 @@ static bool is_about_more(struct nfs4_client *n)
 	       atomic_load(&n->need_opens);
 }
 
+/* NFS_LATER: some stateids could not be freed yet. */
+static int test_stateids(struct nfs_server *s)
+{
+	int rc = nfs4_test_opens(s), later;
+
+	if (rc)
+		return rc;
+	later = nfs4_locks_test(s);
+	rc = later < 0 ? later : nfs4_test_delegs(s);
+	return rc ? rc : later;
+}
+
 static int round_of(struct nfs_server *s)
 {
 	struct nfs4_client *n = s->vdata;
-	bool hold = is_about_more(n), tests;
 	unsigned before = n->delayed;
-	int rc = 0;
+	bool hold = is_about_more(n);
+	int rc = 0, later = 0;
 
 	if (hold) {
 		n->lease_is_old = true;
@@ -428,18 +440,15 @@ static int round_of(struct nfs_server *s)
 		rc = tell_complete(s, hold);
 	if (hold && rc >= 0)
 		nfs_lanes_go_on(s->client);
-	tests = !rc && atomic_load(&n->need_test);
-	if (tests)
-		rc = nfs4_test_opens(s);
-	if (tests && !rc)
-		rc = nfs4_locks_test(s);
-	if (tests && !rc)
-		rc = nfs4_test_delegs(s);
-	if (rc)
-		return rc;
+	if (!rc && atomic_load(&n->need_test))
+		later = test_stateids(s);
+	if (rc || later < 0)
+		return rc ? rc : later;
 	n->delayed = 0;
 	rc = reopen_all(s, false);
-	return rc ? rc : say_delayed(s, before);
+	if (!rc)
+		rc = say_delayed(s, before);
+	return rc ? rc : later;
 }
 
 int nfs4_recover(struct nfs_server *s)

@@ -6,7 +6,7 @@
  *   not reclaimed, or opened again      another stateid: what was locked may have been another
  *   (CLAIM_FH)                          client's meanwhile, so the locks are lost. The open stays
  *                                       marked until that is noted, and its calls wait
- *   revoked, and the open is not        TEST_STATEID tells; FREE_STATEID; lost
+ *   revoked, with the open or not       TEST_STATEID tells; FREE_STATEID; lost
  *
  * A lock that is lost is never asked for again: who has it would go on with what it protected, and
  * might have been changed. The log says it once. READ and WRITE by that open file fail with EIO
@@ -139,7 +139,7 @@ static int relock_owner(struct nfs_server *s, struct nfs_open *o, uint64_t owner
 		return rc;
 	relock_done(o, &r, rc);
 	if (rc)
-		nfs4_lock_lose_owner(s, o, owner, status);
+		nfs4_lock_lose_owner(s, o, owner, NULL, status);
 	return 0;
 }
 
@@ -186,7 +186,8 @@ void nfs4_locks_gone(struct nfs_server *s, struct nfs_open *o)
 
 /* ---- revoked ---- */
 
-/* The stateids of o's owners, of so many at most. */
+/* The stateids of o's owners, of so many at most; also of those that a lane has found to be revoked, or whose
+ * FREE_STATEID was delayed: the server keeps what is not freed, and its flag. */
 static unsigned stateids_of(struct nfs_open *o, uint64_t owner, struct nfs4_ctl *k, uint64_t *owners)
 {
 	struct nfs4_lock *l;
@@ -195,13 +196,19 @@ static unsigned stateids_of(struct nfs_open *o, uint64_t owner, struct nfs4_ctl 
 	pthread_mutex_lock(&o->in->mu);
 	while (k->ntest < NFS4_TEST_MAX && (l = nfs4_lock_next_locked(o, owner))) {
 		owner = l->owner;
-		if (!l->known || l->lost)
+		if (!l->known)
 			continue;
 		owners[k->ntest] = owner;
 		k->test[k->ntest++] = l->stateid;
 	}
 	pthread_mutex_unlock(&o->in->mu);
 	return k->ntest;
+}
+
+/* Of several: the error, or else NFS_LATER, with which the others have their turn. */
+static int worse_of(int rc, int other)
+{
+	return rc < 0 ? rc : other ? other : rc;
 }
 
 static int lose_tested(struct nfs_server *s, struct nfs_open *o, const struct nfs4_ctl *k,
@@ -212,19 +219,19 @@ static int lose_tested(struct nfs_server *s, struct nfs_open *o, const struct nf
 	for (unsigned i = 0; i < n && rc >= 0; i++) {
 		if (!nfs4_is_unknown(k->found[i]) || k->found[i] == NFS4ERR_OLD_STATEID)
 			continue;
-		nfs4_lock_lose_owner(s, o, owners[i], k->found[i]);
+		nfs4_lock_lose_owner(s, o, owners[i], &k->test[i], k->found[i]);
 		if (nfs4_is_revoked(k->found[i]))
-			rc = nfs4_free_stateid(s, &k->test[i]);
+			rc = worse_of(rc, nfs4_free_stateid(s, &k->test[i]));
 	}
-	return rc < 0 ? rc : 0;
+	return rc;
 }
 
 static int locks_test_of(struct nfs_server *s, struct nfs_open *o)
 {
 	uint64_t owners[NFS4_TEST_MAX], owner = 0;
 	struct nfs4_ctl *k;
+	int rc = 0, one;
 	unsigned n;
-	int rc = 0;
 
 	do {
 		k = nfs4_ctl_new(s);
@@ -232,13 +239,14 @@ static int locks_test_of(struct nfs_server *s, struct nfs_open *o)
 			return -ENOMEM;
 		n = stateids_of(o, owner, k, owners);
 		if (n) {
-			rc = nfs4_run(s, k, NFS4_OP_TEST_STATEID, 0, &k);
-			if (k && !rc)
-				rc = lose_tested(s, o, k, owners, n);
+			one = nfs4_run(s, k, NFS4_OP_TEST_STATEID, 0, &k);
+			if (k && !one)
+				one = lose_tested(s, o, k, owners, n);
+			rc = worse_of(rc, one);
 			owner = owners[n - 1];
 		}
 		free(k);
-	} while (!rc && n == NFS4_TEST_MAX);
+	} while (rc >= 0 && n == NFS4_TEST_MAX);
 	return rc;
 }
 
@@ -247,9 +255,9 @@ int nfs4_locks_test(struct nfs_server *s)
 	struct nfs_open *o = NULL;
 	int rc = 0;
 
-	while (!rc && (o = nfs4_next_open(s->vdata, o)))
-		if (nfs4_is_ours(o) && !atomic_load(&o->reopen) && next_owner(o, 0))
-			rc = locks_test_of(s, o);
+	while (rc >= 0 && (o = nfs4_next_open(s->vdata, o)))
+		if (nfs4_is_ours(o) && next_owner(o, 0))
+			rc = worse_of(rc, locks_test_of(s, o));
 	if (o)
 		nfs4_open_put(o);
 	return nfs4_test_ends(s->vdata, rc);

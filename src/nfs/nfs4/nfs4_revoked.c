@@ -220,7 +220,7 @@ static void say_gone(struct nfs_server *s, unsigned gone)
 /* A server that cannot test stateids tells by its answers to I/O, one by one, and recalls delegations. */
 int nfs4_test_ends(struct nfs4_client *n, int rc)
 {
-	if (rc != -EAGAIN && rc != -ESHUTDOWN && rc != -ENOMEM)
+	if (rc != -EAGAIN && rc != -ESHUTDOWN && rc != -ENOMEM && rc != NFS_LATER)
 		return 0;
 	atomic_store(&n->need_test, true);
 	return rc;
