@@ -87,6 +87,8 @@
  *        FILE_SYNC, and the answer to that counts. The same if COMMIT may have been executed
  *        twice, because the first reply was lost or said nothing: that may have been an error,
  *        which a server tells once.
+ *   another call of the file that is to store fails, COMMIT or FILE_SYNC     The server tells an
+ *        error once, and that may have been the held data's: the same (behind_doubt()).
  *   the connection dies               The engine sends the call again.
  *   the writer is killed              What was answered goes on. What waits for room is freed.
  *   the file is closed                close() waits for COMMIT. CLOSE is sent when the last
@@ -208,6 +210,9 @@ bool behind_lay(struct vfs_op *op, size_t *len);
 /* Was something held at `since` or later? Then attributes and file data that were asked for
  * at `since` may lack it. */
 bool behind_since(const struct inode *ino, uint64_t since);
+/* failed's call was to bring data of failed->ino to stable storage, and has failed, or may have: what is
+ * held, and was sent before, may be lost. On failed's lane. */
+void behind_doubt(const struct vfs_op *failed);
 /* A SETATTR that sets the size has ended, or may have been executed. */
 void behind_cut(struct inode *ino, uint64_t size);
 /* Where the data ends that programs have written, if the server lacks some of it; 0: it has all. */

@@ -92,6 +92,8 @@ void behind_leave_locked(struct extents *x, struct vfs_op *op);
 /* q, a COMMIT, has ended. What is on stable storage now, or is given up, goes to `gone`, until its
  * lane may free it; what is not is sent again. */
 void behind_sort_out_locked(struct extents *x, const struct vfs_op *q, struct list *gone);
+/* See behind_doubt(). */
+void behind_doubt_locked(struct extents *x, const struct vfs_op *failed);
 
 /* A WRITE of the file has failed with this status, or a COMMIT. */
 void behind_failed_locked(struct extents *x, struct inode *ino, int status);

@@ -83,16 +83,18 @@ void behind_failed_locked(struct extents *x, struct inode *ino, int status)
  * what the server answers to that is about these very bytes. A full disk is ENOSPC then. WRITEs
  * that it was not for may have been executed before it, and share its fate. The same goes for a
  * COMMIT that was sent, and ended here without its reply (vfs_leave_lane()), or was executed once
- * more because the first reply did not come: that may have said that it failed.
+ * more because the first reply did not come: that may have said that it failed. It is the same if the
+ * call was another operation's: its COMMIT, or WRITE with FILE_SYNC (behind_doubt()).
  */
 static bool may_have_failed(const struct vfs_op *q)
 {
 	return q->call.res.status || q->call.res.io.twice;
 }
 
+/* q: the COMMIT whose verifier counts; NULL: it may have failed. */
 static bool is_lost(const struct held *h, const struct vfs_op *q)
 {
-	return !h->firm && (may_have_failed(q) || h->mixed || h->verf != q->call.res.io.verf);
+	return !h->firm && (!q || h->mixed || h->verf != q->call.res.io.verf);
 }
 
 static void lose_locked(struct vfs_op *op, struct list *lost)
@@ -113,12 +115,11 @@ static void find_lost_locked(struct extents *x, const struct vfs_op *q, struct l
 	list_for_each(n, &x->in[HELD_COMMITTING])
 		if (is_lost(&held_of(n)->data.held, q))
 			lose_locked(held_of(n), lost);
-	if (may_have_failed(q)) {
+	if (!q) {
 		list_for_each(n, &x->in[HELD_LOOSE])
 			if (is_lost(&held_of(n)->data.held, q))
 				lose_locked(held_of(n), lost);
-		list_for_each(n, &x->in[HELD_SENDING])
-			lose_locked(held_of(n), lost);
+		x->doubt_ns = mono_ns();        /* SENDING ones see it when they have their replies */
 	}
 	/* The list grows meanwhile. */
 	list_for_each(n, lost) {
@@ -154,24 +155,27 @@ static bool tried_enough_locked(struct extents *x, const struct vfs_op *q, const
 }
 
 /* The server has lost op. true: it is sent again by progress. */
-static bool send_again_locked(struct extents *x, const struct vfs_op *q, struct vfs_op *op,
-			      struct list *gone)
+static bool send_again_locked(struct extents *x, struct vfs_op *op)
 {
 	struct held *h = &op->data.held;
 
-	h->lost = false;
 	if (h->state == HELD_SENDING)
 		h->again = true;
 	if (h->state != HELD_LOOSE && h->state != HELD_COMMITTING)
 		return false;
-	if (tried_enough_locked(x, q, op)) {
-		take_out_locked(x, op, true, gone);
-		return false;
-	}
 	h->stable = true;
-	h->tries++;
 	behind_set_locked(x, op, HELD_DUE);
 	return true;
+}
+
+static struct vfs_op *pop_lost(struct list *lost)
+{
+	struct list *n = list_pop(lost);
+
+	if (!n)
+		return NULL;
+	lost_of(n)->data.held.lost = false;
+	return lost_of(n);
 }
 
 static const char *what_happened(const struct vfs_op *q)
@@ -186,17 +190,39 @@ static const char *what_happened(const struct vfs_op *q)
 void behind_sort_out_locked(struct extents *x, const struct vfs_op *q, struct list *gone)
 {
 	unsigned again = 0;
+	struct vfs_op *op;
 	struct list lost;
 
 	list_init(&lost);
-	find_lost_locked(x, q, &lost);
+	find_lost_locked(x, may_have_failed(q) ? NULL : q, &lost);
 	list_for_each_safe(n, tmp, &x->in[HELD_COMMITTING])
 		if (!held_of(n)->data.held.lost)
 			take_out_locked(x, held_of(n), false, gone);
-	for (struct list *n; (n = list_pop(&lost)); )
-		again += send_again_locked(x, q, lost_of(n), gone);
+	while ((op = pop_lost(&lost))) {
+		if (tried_enough_locked(x, q, op)) {
+			take_out_locked(x, op, true, gone);
+		} else if (send_again_locked(x, op)) {
+			op->data.held.tries++;
+			again++;
+		}
+	}
 	/* knfsd takes another verifier after a write that has failed, too. */
 	if (again)
 		log_info("server %s %s: %u WRITEs of a file are sent again",
 			 q->vl->vfs->cl->cfg.server, what_happened(q), again);
+}
+
+void behind_doubt_locked(struct extents *x, const struct vfs_op *failed)
+{
+	unsigned again = 0;
+	struct vfs_op *op;
+	struct list lost;
+
+	list_init(&lost);
+	find_lost_locked(x, NULL, &lost);
+	while ((op = pop_lost(&lost)))
+		again += send_again_locked(x, op);
+	if (again)
+		log_info("server %s has told another call of an error: %u WRITEs of the file are sent again",
+			 failed->vl->vfs->cl->cfg.server, again);
 }

@@ -42,8 +42,9 @@ static bool written_locked(struct extents *x, struct vfs_op *op)
 {
 	struct held *h = &op->data.held;
 
-	if (h->again) {
+	if (h->again || (h->loose && h->sent_ns <= x->doubt_ns)) {
 		h->again = false;
+		h->stable = true;
 		behind_set_locked(x, op, HELD_DUE);
 	} else if (h->loose || covers_loose_locked(x, op)) {
 		h->firm = !h->loose;
@@ -79,6 +80,8 @@ static void end_sending(struct vfs_op *op, int status)
 	} else if (status) {
 		behind_failed_locked(x, ino, status);
 		behind_drop_locked(x, op);
+		if (op->data.held.stable && op->call.eng.sent)
+			behind_doubt_locked(x, op);
 	} else {
 		over = written_locked(x, op);
 	}
@@ -367,6 +370,18 @@ void behind_progress(struct inode *ino)
 	if (commit)
 		send_commit(ino, &cred);
 	inode_put(&vfs->inodes, ino, 1);
+}
+
+void behind_doubt(const struct vfs_op *failed)
+{
+	struct extents *x = extents_of(failed->ino);
+
+	if (!failed->call.eng.sent || !x || !atomic_load(&x->count))
+		return;
+	pthread_mutex_lock(&x->mu);
+	behind_doubt_locked(x, failed);
+	pthread_mutex_unlock(&x->mu);
+	behind_progress(failed->ino);
 }
 
 void behind_on_msg(struct loop_msg *m)

@@ -125,6 +125,8 @@ static void copy_committed(struct vfs_op *op)
 {
 	const struct nfs_results *r = &op->call.res;
 
+	if (r->status || r->io.twice)
+		behind_doubt(op);
 	if (r->status)
 		copy_failed(op, r->status);
 	else if (r->io.verf != op->copy.verf || r->io.twice)
@@ -265,6 +267,8 @@ static void copy_done(struct vfs_op *op)
 		return;
 	}
 	offload_leave(op);
+	if (op->call.args.copy.commit && (r->status ? !copy_refused(r->status) : r->copy.twice))
+		behind_doubt(op);
 	if (r->status == -EOPNOTSUPP && op->call.args.copy.may_go_on) {
 		p->plain = true;
 		copy_more(op);
@@ -310,6 +314,8 @@ static void copy_cloned(struct vfs_op *op)
 {
 	int status = op->call.res.status;
 
+	if (status && !copy_refused(status))
+		behind_doubt(op);
 	if (!status)
 		op->copy.done = op->copy.len;
 	op->copy.touched = status && vfs_maybe_done(status);

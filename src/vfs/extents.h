@@ -59,6 +59,7 @@ struct extents {
 	unsigned loose[ARENA_CLASSES];  /* buffers of LOOSE ones */
 	bool committing;                /* COMMIT is under way */
 	bool commit_wanted;
+	uint64_t doubt_ns;              /* UNSTABLE data that was sent before may be lost */
 	_Atomic unsigned count;         /* of all WRITEs that are held */
 	_Atomic uint64_t left_ns;       /* when a WRITE last left */
 	/* The highest end of those that the server has: since left_from_ns, and in the minute

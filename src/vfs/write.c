@@ -55,6 +55,8 @@ static void write_committed(struct vfs_op *op)
 {
 	struct nfs_call *c = &op->call;
 
+	if (c->res.status || c->res.io.twice)
+		behind_doubt(op);
 	if (c->res.status) {
 		vfs_end(op);
 	} else if (c->res.io.verf == op->data.verf && !c->res.io.twice) {
@@ -74,6 +76,7 @@ static void write_done(struct vfs_op *op)
 	struct nfs_call *c = &op->call;
 
 	if (c->res.status) {
+		behind_doubt(op);
 		vfs_end(op);
 	} else if (c->res.io.stable) {
 		write_stable(op, c->res.io.len);

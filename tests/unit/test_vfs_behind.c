@@ -1645,6 +1645,83 @@ Test(vfs_behind, a_commit_that_is_executed_twice_may_have_failed_before)
 	end();
 }
 
+/* Runs until the newest request is answered. */
+static void until_answered(void)
+{
+	for (unsigned i = 0; i < 100 && !newest()->answered; i++) {
+		some_progress();
+		settle();
+	}
+	cr_assert(newest()->answered);
+}
+
+/* The server says once that it could not write to its disk, to whoever asks first, with FILE_SYNC. It has
+ * dropped what somebody else had written (sent[1]), and the COMMIT for that would succeed. sends: that has no
+ * reply before the error has come. */
+static void another_is_told(bool sends)
+{
+	unknown = true;                 /* what the one that fails was about */
+	cr_assert(nsent == 2 && !sent[0].c->args.io.unstable && sent[1].c->args.io.unstable);
+	execute(&sent[1]);
+	memory = disk;
+	if (!sends)
+		lane_play_reply(sent[1].xid);
+	settle();
+	cr_assert_eq(list_empty(&extents_of(root)->in[HELD_LOOSE]), sends);
+	full = -EIO;
+	execute(&sent[0]);
+	full = 0;
+	lane_play_reply(sent[0].xid);
+	settle();
+	ask_flush(0, false);
+	until_answered();
+	cr_assert(disk.size == now.size && !memcmp(disk.b + 1000, now.b + 1000, now.size - 1000));
+}
+
+/* The first reply brings credits: two WRITEs go at once. */
+static void begin_with_credits(void)
+{
+	begin_plain(60);
+	ask_getattr();
+	until_answered();
+}
+
+/* A direct WRITE. */
+static void a_direct_one_is_told(bool sends)
+{
+	begin_with_credits();
+	ask_write(0, 0, 1000, false, O_DIRECT);
+	ask_write(0, 1000, 24 * 4096 - 1000, true, 0);
+	ask_write(0, 24 * 4096, 100, true, 0);
+	settle();
+	another_is_told(sends);
+	cr_assert(asks[1].answered && asks[1].error == -EIO);
+	cr_assert_eq(newest()->error, 0);
+	end();
+}
+
+Test(vfs_behind, an_error_that_another_is_told_of_what_is_loose)
+{
+	a_direct_one_is_told(false);
+}
+
+Test(vfs_behind, an_error_that_another_is_told_of_what_is_under_way)
+{
+	a_direct_one_is_told(true);
+}
+
+/* One that was held, and is all that there is when somebody asks. */
+Test(vfs_behind, an_error_that_another_held_one_is_told)
+{
+	begin_with_credits();
+	write_at(0, 1000);
+	ask_flush(0, false);
+	ask_write(0, 1000, 24 * 4096 - 1000, true, 0);
+	settle();
+	another_is_told(false);
+	end();
+}
+
 /* A disk that is full when the server writes to it. */
 Test(vfs_behind, a_commit_that_fails_for_good_is_an_error)
 {
