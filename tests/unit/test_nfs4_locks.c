@@ -353,7 +353,7 @@ Test(nfs4_locks, an_owner_that_held_nothing)
 		cr_assert_eq(unlock(0, 1), 0);
 		server.lock_once = gone[i];
 		cr_assert_eq(lock(0, 1, true), 0);
-		expect_log("LUlL");
+		expect_log(gone[i] == NFS4ERR_BAD_STATEID ? "LUlL" : "LUlfL");
 		expect_held("0-0w");
 		expect_test(gone[i]);
 		cr_assert_eq(ask(NFS_OP_LOCKU, OWNER, 0, 0, false, true), 0);
@@ -396,6 +396,22 @@ Test(nfs4_locks, unlock_finds_it)
 	cr_assert_eq(unlock(0, 1), 0);
 	cr_assert_eq(atomic_load(&open_nr(0)->locks_lost), 0);
 	expect_held("");
+	expect_log("LUf");
+}
+
+/* ... and nobody else knows the stateid then, which the server keeps until it is freed. */
+Test(nfs4_locks, the_last_unlock_finds_it)
+{
+	for (unsigned i = 0; i < GONE; i++) {
+		cr_assert_eq(lock(0, 1, true), 0);
+		server.locku = gone[i];
+		server.free_delays = i == 1;
+		cr_assert_eq(ask(NFS_OP_LOCKU, OWNER, 0, 0, false, true), 0);
+		cr_assert_eq(atomic_load(&open_nr(0)->locks_lost), 0);
+		cr_assert_not(res.lock.held);
+		expect_held("-");
+		expect_log(i == 0 ? "LU" : i == 1 ? "LUdf" : "LUf");
+	}
 }
 
 /* ---- recovery ---- */
@@ -869,6 +885,18 @@ Test(nfs4_locks, unlocked_before_recovery)
 	server.executed = on_locks_gone;
 	cr_assert_eq(unlock(0, 10), 0);
 	expect_log("LUU");
+	expect_held("");
+	cr_assert_eq(atomic_load(&open_nr(0)->locks_lost), 0);
+}
+
+/* The same with a stateid that is revoked: the LOCKU is sent once more first. */
+Test(nfs4_locks, refused_to_unlock_before_recovery)
+{
+	cr_assert_eq(lock(0, 10, true), 0);
+	server.executed = on_locks_gone;
+	server.locku = NFS4ERR_EXPIRED;
+	cr_assert_eq(unlock(0, 10), 0);
+	expect_log("LUUf");
 	expect_held("");
 	cr_assert_eq(atomic_load(&open_nr(0)->locks_lost), 0);
 }

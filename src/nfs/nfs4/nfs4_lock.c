@@ -37,8 +37,9 @@
 #include <string.h>
 #include "nfs/nfs4/nfs4_compound.h"
 
-/* STEP_FIND: LOCKU does not know the stateid. */
-enum { STEP_CALL, STEP_GETATTR, STEP_FIND };
+/* STEP_FIND: LOCKU does not know the stateid. STEP_FREE: nobody else knows it any more; the server has revoked it,
+ * and keeps it until it is freed. */
+enum { STEP_CALL, STEP_GETATTR, STEP_FIND, STEP_FREE };
 
 /* ---- what is held ---- */
 
@@ -130,6 +131,27 @@ static int lock_unknown(struct nfs_call *c, nfsstat4 status)
 	return another ? NFS_AGAIN : -EIO;
 }
 
+/* The server has said that of the stateid. What becomes of the call is rc; `then` is what STEP_FREE goes on with. */
+static int lock_free_first(struct nfs_call *c, int rc, int then, nfsstat4 status)
+{
+	if (rc != then || !nfs4_is_revoked(status))
+		return rc;
+	c->eng.step = STEP_FREE;
+	return NFS_NEXT;
+}
+
+/* It does not matter to the caller what becomes of that. */
+static int lock_freed(struct nfs_call *c, XDR *x, int then)
+{
+	nfsstat4 status;
+	int rc = nfs4_get_free(c, x, &status);
+
+	if (rc > 0)
+		return rc;
+	c->eng.step = STEP_CALL;
+	return then;
+}
+
 /* ---- LOCK ---- */
 
 static nfs_lock_type4 lock_type(bool write, bool waits)
@@ -181,6 +203,8 @@ static bool_t encode_lock(struct nfs_call *c, XDR *x)
 {
 	if (c->eng.step == STEP_GETATTR)
 		return nfs4_encode_getattr(c, x, c->args.fh);
+	if (c->eng.step == STEP_FREE)
+		return nfs4_put_free(c, x, &nfs4_call(c)->lock);
 	lock_take_stateid(c);
 	return nfs4_begin(c, x, 4, true, c->args.fh) &&
 	       put_lock(c, x, lock_type(c->args.lock.write, c->args.lock.waits)) &&
@@ -209,7 +233,7 @@ static int get_lock(struct nfs_call *c, XDR *x, LOCK4res *r)
 	if (r->status == NFS4ERR_DENIED)
 		return lock_denied(c, &r->LOCK4res_u.denied);
 	if (nfs4_is_unknown(r->status) && nfs4_call(c)->lock_known)
-		return lock_unknown(c, r->status);
+		return lock_free_first(c, lock_unknown(c, r->status), NFS_AGAIN, r->status);
 	/* The owner's first lock was by an open that only reads (vfs/locks.h), or flock() is. */
 	if (r->status == NFS4ERR_OPENMODE)
 		return -EBADF;
@@ -229,6 +253,8 @@ static int decode_lock(struct nfs_call *c, XDR *x)
 
 	if (c->eng.step == STEP_GETATTR)
 		return lock_attrs(nfs4_decode_getattr(c, x));
+	if (c->eng.step == STEP_FREE)
+		return lock_freed(c, x, NFS_AGAIN);
 	rc = nfs4_check(c, x);
 	if (!rc)
 		rc = get_lock(c, x, &r);
@@ -305,6 +331,8 @@ static bool_t encode_locku(struct nfs_call *c, XDR *x)
 {
 	struct nfs4_call *v = nfs4_call(c);
 
+	if (c->eng.step == STEP_FREE)
+		return nfs4_put_free(c, x, &v->lock);
 	if (c->eng.step != STEP_FIND)
 		lock_take_stateid(c);
 	if (v->lock_known)
@@ -336,8 +364,11 @@ static int found_stateid(struct nfs_call *c, XDR *x)
 static int decode_locku(struct nfs_call *c, XDR *x)
 {
 	LOCKU4res r;
-	int rc = nfs4_check(c, x);
+	int rc;
 
+	if (c->eng.step == STEP_FREE)
+		return lock_freed(c, x, 0);
+	rc = nfs4_check(c, x);
 	if (rc)
 		return rc;
 	if (!nfs4_call(c)->lock_known)
@@ -347,7 +378,7 @@ static int decode_locku(struct nfs_call *c, XDR *x)
 	/* The lock was lost before: the log says so, and it is not held any more. */
 	if (nfs4_is_unknown(r.status)) {
 		lock_unknown(c, r.status);
-		return unlock_note(c, NULL);
+		return lock_free_first(c, unlock_note(c, NULL), 0, r.status);
 	}
 	if (r.status)
 		return nfs4_error(c, r.status);
