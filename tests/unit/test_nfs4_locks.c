@@ -901,6 +901,43 @@ Test(nfs4_locks, refused_to_unlock_before_recovery)
 	cr_assert_eq(atomic_load(&open_nr(0)->locks_lost), 0);
 }
 
+static unsigned lost_meanwhile;
+static nfsstat4 found_meanwhile;
+
+/* The server has executed LOCKU, and what it says of the stateid from then on is there before LOCKU's reply. */
+static void on_unlocked(void)
+{
+	stateid4 stateid = nfs4_lock_find_locked(open_nr(0), OWNER)->stateid;
+
+	server.executed = NULL;
+	nfs4_lock_lose_owner(&fake_cl.server, open_nr(0), OWNER, &stateid, found_meanwhile);
+	lost_meanwhile = atomic_load(&open_nr(0)->locks_lost);
+}
+
+/* With all that it holds the owner's stateid goes. That is no loss, unlike what becomes of it otherwise. */
+Test(nfs4_locks, tested_while_it_is_unlocked)
+{
+	static const struct { bool all; nfsstat4 found; unsigned lost; } t[] = {
+		{ true, NFS4ERR_BAD_STATEID, 0 }, { true, NFS4ERR_ADMIN_REVOKED, 1 }, { false, NFS4ERR_BAD_STATEID, 1 },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		cr_assert_eq(lock(0, 10, true), 0);
+		found_meanwhile = t[i].found;
+		server.executed = on_unlocked;
+		cr_assert_eq(ask(NFS_OP_LOCKU, OWNER, 0, 10, false, t[i].all), 0);
+		cr_assert_eq(lost_meanwhile, t[i].lost, "row %u", i);
+		cr_assert_eq(atomic_load(&open_nr(0)->locks_lost), 0);
+	}
+	/* It was not unlocked, and is locked again. */
+	cr_assert_eq(lock(0, 10, true), 0);
+	server.locku = NFS4ERR_SERVERFAULT;
+	cr_assert_lt(ask(NFS_OP_LOCKU, OWNER, 0, 10, false, true), 0);
+	server.executed = on_unlocked;
+	cr_assert_eq(lock(20, 10, true), 0);
+	cr_assert_eq(lost_meanwhile, 1);
+}
+
 /* ---- ranges, against a byte map ---- */
 
 enum { BYTES = 40 };

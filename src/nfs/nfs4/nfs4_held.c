@@ -123,6 +123,14 @@ void nfs4_locks_say_lost(const char *server, unsigned lost, nfsstat4 status)
 			"writes by that open file fail until it is unlocked or closed", server, status);
 }
 
+/* The server was asked for that stateid. Its answer may be older than a LOCK that has brought another one, or come
+ * before the reply to the LOCKU with which the stateid went. */
+static bool held_is_without(const struct nfs4_lock *l, const stateid4 *stateid, nfsstat4 status)
+{
+	return !memcmp(l->stateid.other, stateid->other, NFS4_OTHER_SIZE) &&
+	       (!l->ending || nfs4_is_revoked(status));
+}
+
 void nfs4_lock_lose_owner(const struct nfs_server *s, struct nfs_open *o, uint64_t owner, const stateid4 *stateid,
 			  nfsstat4 status)
 {
@@ -131,8 +139,7 @@ void nfs4_lock_lose_owner(const struct nfs_server *s, struct nfs_open *o, uint64
 
 	pthread_mutex_lock(&o->in->mu);
 	l = nfs4_lock_find_locked(o, owner);
-	lost = l && (!stateid || !memcmp(l->stateid.other, stateid->other, NFS4_OTHER_SIZE)) &&
-	       nfs4_lock_lose_locked(o, l);
+	lost = l && (!stateid || held_is_without(l, stateid, status)) && nfs4_lock_lose_locked(o, l);
 	pthread_mutex_unlock(&o->in->mu);
 	nfs4_locks_say_lost(s->name, lost, status);
 }

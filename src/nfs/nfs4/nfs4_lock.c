@@ -53,6 +53,8 @@ static void lock_take_stateid(struct nfs_call *c)
 	nfs4_open_note_lock_locked(c->open);
 	l = nfs4_lock_find_locked(c->open, c->args.lock.owner);
 	v->locks_age = c->open->locks_age;
+	if (l)
+		l->ending = c->op == NFS_OP_LOCKU && c->args.lock.all;
 	v->lock_known = l && l->known;
 	if (v->lock_known) {
 		v->lock = l->stateid;

@@ -19,6 +19,7 @@ struct nfs4_lock {
 	struct nfs_ranges held;
 	bool unsure;                    /* the server may have more than `held` */
 	bool lost;                      /* the server does not have `held`: counted in locks_lost */
+	bool ending;                    /* the newest call sent is LOCKU of all: with it the stateid goes */
 };
 
 /* A range of what an owner has locked, as LOCK asks for it once more. */
@@ -63,7 +64,7 @@ bool nfs4_lock_lose_locked(struct nfs_open *o, struct nfs4_lock *l);
 void nfs4_open_note_lock(struct nfs_open *o);
 unsigned nfs4_locks_lose(struct nfs_open *o);
 void nfs4_locks_say_lost(const char *server, unsigned lost, nfsstat4 status);
-/* Both, of one owner's, if that has this stateid still (NULL: whatever it has). */
+/* Both, of one owner's. stateid: TEST_STATEID has found the status of this one; NULL: whatever it has. */
 void nfs4_lock_lose_owner(const struct nfs_server *s, struct nfs_open *o, uint64_t owner, const stateid4 *stateid,
 			  nfsstat4 status);
 
