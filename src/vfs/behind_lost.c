@@ -91,18 +91,23 @@ static bool may_have_failed(const struct vfs_op *q)
 	return q->call.res.status || q->call.res.io.twice;
 }
 
-/* q: the COMMIT whose verifier counts; NULL: it may have failed. */
-static bool is_lost(const struct held *h, const struct vfs_op *q)
+/* By itself. says: the COMMIT whose verifier counts; NULL: it may have failed. */
+static bool is_lost(const struct vfs_op *op, const struct vfs_op *says)
 {
-	return !h->firm && (!q || h->mixed || h->verf != q->call.res.io.verf);
+	const struct held *h = &op->data.held;
+
+	if (h->firm || h->state == HELD_SENDING)
+		return false;
+	return !says || (h->state == HELD_COMMITTING &&
+			 (h->mixed || h->verf != says->call.res.io.verf));
 }
 
-static void lose_locked(struct vfs_op *op, struct list *lost)
+static bool any_is_lost(const struct list *l, const struct vfs_op *says)
 {
-	if (op->data.held.lost)
-		return;
-	op->data.held.lost = true;
-	list_add_tail(lost, &op->data.held.pick_node);
+	list_for_each(n, l)
+		if (is_lost(held_of(n), says))
+			return true;
+	return false;
 }
 
 static struct vfs_op *lost_of(struct list *n)
@@ -110,25 +115,53 @@ static struct vfs_op *lost_of(struct list *n)
 	return container_of(n, struct vfs_op, data.held.pick_node);
 }
 
-static void find_lost_locked(struct extents *x, const struct vfs_op *q, struct list *lost)
+/* The server has got it, or may have. at: how far each of these states' lists has been looked at. Returns
+ * the oldest of the rest; NULL: there is none. */
+static struct vfs_op *next_sent_locked(const struct extents *x, struct list *at[3])
 {
-	list_for_each(n, &x->in[HELD_COMMITTING])
-		if (is_lost(&held_of(n)->data.held, q))
-			lose_locked(held_of(n), lost);
-	if (!q) {
-		list_for_each(n, &x->in[HELD_LOOSE])
-			if (is_lost(&held_of(n)->data.held, q))
-				lose_locked(held_of(n), lost);
-		x->doubt_ns = mono_ns();        /* SENDING ones see it when they have their replies */
-	}
-	/* The list grows meanwhile. */
-	list_for_each(n, lost) {
-		const struct vfs_op *op = lost_of(n);
+	struct vfs_op *op = NULL;
+	unsigned of = 0;
 
-		held_each(w, x->tree, op->data.held.offset, held_end(op))
-			if (w->data.held.seq > op->data.held.seq)
-				lose_locked(w, lost);
+	for (unsigned i = 0; i < 3; i++) {
+		if (at[i] == &x->in[HELD_SENDING + i] ||
+		    (op && held_of(at[i])->data.held.seq > op->data.held.seq))
+			continue;
+		op = held_of(at[i]);
+		of = i;
 	}
+	if (op)
+		at[of] = at[of]->next;
+	return op;
+}
+
+/* There may be thousands that overlap. So they are looked at by age, and what is lost is in a tree of its own
+ * meanwhile: one that is newer and overlaps something there is lost, too. */
+static void lose_locked(struct extents *x, const struct vfs_op *says, struct list *lost)
+{
+	struct list *at[] = { x->in[HELD_SENDING].next, x->in[HELD_LOOSE].next,
+			      x->in[HELD_COMMITTING].next };
+	struct vfs_op *op, *tree = NULL;
+
+	while ((op = next_sent_locked(x, at))) {
+		if (!is_lost(op, says) && !held_next(tree, op->data.held.offset, held_end(op), NULL))
+			continue;
+		held_remove(&x->tree, op);
+		held_insert(&tree, op);
+		op->data.held.lost = true;
+		list_add_tail(lost, &op->data.held.pick_node);
+	}
+	list_for_each(n, lost)
+		held_insert(&x->tree, lost_of(n));
+}
+
+/* By age. */
+static void find_lost_locked(struct extents *x, const struct vfs_op *says, struct list *lost)
+{
+	if (!says)
+		x->doubt_ns = mono_ns();        /* SENDING ones see it when they have their replies */
+	if (any_is_lost(&x->in[HELD_COMMITTING], says) ||
+	    (!says && any_is_lost(&x->in[HELD_LOOSE], says)))
+		lose_locked(x, says, lost);
 }
 
 /* op goes to `gone`, until its lane may free it. */

@@ -1203,6 +1203,18 @@ int __wrap_pthread_mutex_lock(pthread_mutex_t *mu)
 	return __real_pthread_mutex_lock(mu);
 }
 
+/* How often something was looked for in the tree. */
+static unsigned searches;
+
+struct vfs_op *__real_held_next(struct vfs_op *tree, uint64_t from, uint64_t to, const struct vfs_op *after);
+struct vfs_op *__wrap_held_next(struct vfs_op *tree, uint64_t from, uint64_t to, const struct vfs_op *after);
+
+struct vfs_op *__wrap_held_next(struct vfs_op *tree, uint64_t from, uint64_t to, const struct vfs_op *after)
+{
+	searches++;
+	return __real_held_next(tree, from, to, after);
+}
+
 static unsigned locks_of_write(uint64_t at, uint32_t n)
 {
 	vfs_play_buffers();
@@ -1488,6 +1500,34 @@ Test(vfs_behind, a_commit_without_a_connection_is_not_slow)
 	other_serves();
 	cr_assert_eq(did.commits, 1);
 	cr_assert_lt(vfs.behind.commit_ns, 60000000000ull);
+	end();
+}
+
+/* ---- many ---- */
+
+/* All of them of the same bytes, and the server has lost them: what is looked at grows with their number, not
+ * with its square. */
+Test(vfs_behind, many_of_the_same_bytes_are_lost)
+{
+	begin_plain(60);
+	grow_room();
+	for (uint32_t i = 0; i < 100; i++) {
+		write_at(0, 100);
+		send_all();
+	}
+	cr_assert(did.writes == 100 && did.commits == 0);
+	restart();
+	ask_flush(0, false);
+	settle();
+	some_progress();
+	searches = 0;
+	some_progress();
+	settle();
+	cr_assert(searches >= 100 && searches <= 1000, "%u", searches);
+	cr_assert_eq(nsent, 1, "they are sent in order");
+	finish();
+	cr_assert(did.writes == 200 && !memcmp(disk.b, now.b, now.size));
+	behind_pool_stop(&vfs.behind);
 	end();
 }
 
