@@ -96,8 +96,8 @@ static bool takes_more(const struct vfs_op *w, const struct file *f)
 	return (w->data.held.state == HELD || w->data.held.state == HELD_DUE) && w->file == f;
 }
 
-/* The WRITE that can have these bytes, which were written through f, as well: the one WRITE that they
- * change, or one that they continue. NULL: there is none. */
+/* The WRITE that can have these bytes, which were written through f, as well: the newest of those that they
+ * change, because it follows the others anyway; or one that they continue. NULL: there is none. */
 static struct vfs_op *find_host_locked(struct extents *x, const struct file *f, uint64_t from,
 				       uint64_t to)
 {
@@ -108,15 +108,15 @@ static struct vfs_op *find_host_locked(struct extents *x, const struct file *f, 
 		if (held_end(w) <= from) {
 			if (!continued && takes_more(w, f))
 				continued = w;
-		} else if (changed) {
-			return NULL;
-		} else {
+		} else if (!changed || w->data.held.seq > changed->data.held.seq) {
+			if (w->data.held.offset > from)
+				return NULL;    /* nor does any one behind it begin in time */
 			changed = w;
 		}
 	}
 	if (!changed)
 		return continued;
-	return takes_more(changed, f) && changed->data.held.offset <= from ? changed : NULL;
+	return takes_more(changed, f) ? changed : NULL;
 }
 
 /* Is op's data in another WRITE now? */

@@ -71,8 +71,8 @@
  *
  * Who else can act in between, and why nothing is lost or reordered:
  *
- *   a newer write to the same bytes   It is copied into the older WRITE only if that is HELD
- *        and nothing else overlaps. Otherwise it is a WRITE of its own with a higher `seq`. A
+ *   a newer write to the same bytes   It is copied into the older WRITE only if that is HELD,
+ *        and no other that overlaps is newer. Otherwise it is a WRITE of its own with a higher `seq`. A
  *        WRITE is not sent while an older one that overlaps it is HELD or SENDING.
  *   the server restarts               The verifier of COMMIT differs from that of a WRITE.
  *        That is sent again, and so is every newer one that overlaps it, or the old data

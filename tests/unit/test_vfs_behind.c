@@ -842,6 +842,14 @@ static void close_file(void)
 	}
 }
 
+/* All that is held, until the server has it. */
+static void send_all(void)
+{
+	behind_tick(vl, mono_ns() + 2000000000);
+	for (settle(); nsent; settle())
+		some_progress();
+}
+
 Test(vfs_behind, small_writes_leave_in_one_piece)
 {
 	begin_plain(60);
@@ -880,6 +888,41 @@ Test(vfs_behind, a_write_over_two_others_follows_them)
 	write_at(2048, 8192);
 	cr_assert_eq(nsent, 0);
 	close_file();
+	cr_assert(!memcmp(disk.b, now.b, SIZE) && disk.size == now.size);
+	end();
+}
+
+/* A block that is written again and again, as a database does: the server has an older version of it, and
+ * what follows is one WRITE. */
+Test(vfs_behind, what_is_written_again_is_gathered_behind_what_was_sent)
+{
+	begin_plain(60);
+	write_at(0, 4096);
+	send_all();
+	cr_assert(did.writes == 1 && did.commits == 0);
+	for (unsigned i = 0; i < 50; i++) {
+		write_at(0, 4096);
+		cr_assert_eq(last_error(), 0);
+	}
+	write_at(2048, 4096);           /* it grows */
+	send_all();
+	cr_assert(did.writes == 2 && did.longest == 6144, "%u WRITEs, %u bytes", did.writes, did.longest);
+	finish();
+	close_file();
+	cr_assert(disk.size == now.size && !memcmp(disk.b, now.b, now.size));
+	end();
+}
+
+/* What it grows over is older, and goes first. */
+Test(vfs_behind, what_is_gathered_grows_over_what_is_older)
+{
+	begin_plain(75);
+	write_at(4096, 4096);
+	write_at(0, 2048);
+	write_at(1024, 5000);
+	cr_assert(nsent == 0 && atomic_load(&extents_of(root)->count) == 2);
+	close_file();
+	cr_assert_eq(did.writes, 2);
 	cr_assert(!memcmp(disk.b, now.b, SIZE) && disk.size == now.size);
 	end();
 }
@@ -1012,14 +1055,6 @@ static void grow_room(void)
 	behind_room_wanted(&vfs.behind, ARENA_MID);
 	while (vfs.behind.most[ARENA_MID] == vfs.behind.always[ARENA_MID])
 		settle();
-}
-
-/* All that is held, until the server has it. */
-static void send_all(void)
-{
-	behind_tick(vl, mono_ns() + 2000000000);
-	for (settle(); nsent; settle())
-		some_progress();
 }
 
 /* A writer waits for room. When there is more, it goes on, and the server has done nothing. Then
