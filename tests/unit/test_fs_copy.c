@@ -150,13 +150,13 @@ static int decode_copy(struct nfs_call *c)
 		running.on = true;
 		running.from = from, running.to = to;
 		running.from_offset = at, running.offset = c->args.copy.offset, running.count = n;
-		if (before_reply)
-			before_reply();
 	} else {
 		copy_bytes(from, at, to, c->args.copy.offset, n);
 		if (stable)
 			memcpy(disk, cache, sizeof(disk));
 	}
+	if (before_reply)
+		before_reply();
 	put_attr(c, to);
 	return c->args.copy.commit ? commit_copy(c) : 0;
 }
@@ -550,6 +550,48 @@ Test(fs_copy, commit_that_fails)
 	rc_commit = -EIO;
 	cr_assert_eq(copy(0, 0, SIZE, "Cc"), -EIO);
 	cr_assert_eq(notice.count, 1);
+}
+
+/* A mapping's page of the file that is copied to. */
+static void write_beside(void)
+{
+	before_reply = NULL;
+	write_file(b.node, b.fh, 8192, 100, 'x');
+	answer.count = 0;
+	behind_tick(&fl->vl, mono_ns() + 2000000000u);
+}
+
+static int64_t copy_beside_a_write(const char *took)
+{
+	start_copy(0, 0, 4096);
+	if (!before_reply)
+		write_beside();
+	return copied(took);
+}
+
+/* It may be that of the page, and come once: that is sent again. */
+Test(fs_copy, commit_that_fails_beside_a_write)
+{
+	rc_commit = -EIO;
+	before_reply = write_beside;
+	cr_assert_eq(copy_beside_a_write("CwcW"), -EIO);
+}
+
+Test(fs_copy, commit_in_the_same_call_that_fails_beside_a_write)
+{
+	copy_commits_max = SIZE;
+	rc_commit = -EIO;
+	cr_assert_eq(copy_beside_a_write("CwW"), -EIO);
+	commit_is_twice = true;
+	rc_commit = 0;
+	cr_assert_eq(copy_beside_a_write("CwW"), 4096);
+}
+
+Test(fs_copy, clone_that_fails_beside_a_write)
+{
+	atomic_store(&fs.vfs.cl->server.lacks, 0);
+	rc_clone = -EIO;
+	cr_assert_eq(copy_beside_a_write("KwW"), -EIO);
 }
 
 /* What was copied before an error counts. The error comes with the next call. */

@@ -1785,6 +1785,37 @@ Test(vfs_behind, an_error_that_another_is_told_of_what_is_under_way)
 	a_direct_one_is_told(true);
 }
 
+/* It was stored by less than FILE_SYNC, so that COMMIT follows. */
+Test(vfs_behind, an_error_that_the_commit_of_another_is_told)
+{
+	begin_with_credits();
+	ask_write(0, 0, 1000, false, O_DIRECT);
+	ask_write(0, 1000, 24 * 4096 - 1000, true, 0);
+	ask_write(0, 24 * 4096, 100, true, 0);
+	settle();
+	unknown = true;
+	cr_assert_eq(nsent, 2);
+	execute(&sent[0]);
+	sent[0].stable = false;
+	execute(&sent[1]);
+	memory = disk;
+	lane_play_reply(sent[1].xid);
+	lane_play_reply(sent[0].xid);
+	settle();
+	cr_assert(nsent == 1 && sent[0].c->op == NFS_OP_COMMIT);
+	commits_fail = -EIO;
+	execute(&sent[0]);
+	commits_fail = 0;
+	lane_play_reply(sent[0].xid);
+	settle();
+	cr_assert(asks[1].answered && asks[1].error == -EIO);
+	ask_flush(0, false);
+	until_answered();
+	cr_assert_eq(newest()->error, 0);
+	cr_assert(disk.size == now.size && !memcmp(disk.b + 1000, now.b + 1000, now.size - 1000));
+	end();
+}
+
 /* One that was held, and is all that there is when somebody asks. */
 Test(vfs_behind, an_error_that_another_held_one_is_told)
 {
