@@ -6,6 +6,7 @@
  */
 #include "ctl/mountstats.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "ctl/text.h"
@@ -15,12 +16,18 @@
 /* Blanks and backslashes as in /proc/mounts, which is how programs take the line apart. */
 static void put_name(FILE *f, const char *name)
 {
-	for (; *name; name++) {
-		if (strchr(" \t\n\\", *name))
-			fprintf(f, "\\%03o", (unsigned)*name);
+	char *copy = strdup(name);
+
+	if (!copy)
+		return;
+	ctl_clean(copy);
+	for (size_t i = 0; copy[i]; i++) {
+		if (strchr(" \t\n\\", name[i]))
+			fprintf(f, "\\%03o", (unsigned)name[i]);
 		else
-			fputc(*name, f);
+			fputc(copy[i], f);
 	}
+	free(copy);
 }
 
 static uint64_t count_of(struct json_object *ops, const char *name)
@@ -138,8 +145,11 @@ static void put_calls(FILE *f, struct json_object *calls)
 		struct json_object *o = json_object_array_get_idx(calls, i);
 		uint64_t count = ctl_number_of(o, "count"), queue = ctl_number_of(o, "queue_ns"),
 			rtt = ctl_number_of(o, "rtt_ns");
+		char name[32];
 
-		fprintf(f, "\t%12s: %ju %ju %ju %ju %ju %ju %ju %ju %ju\n", ctl_text_of(o, "name"),
+		snprintf(name, sizeof(name), "%s", ctl_text_of(o, "name"));
+		ctl_clean(name);
+		fprintf(f, "\t%12s: %ju %ju %ju %ju %ju %ju %ju %ju %ju\n", name,
 			(uintmax_t)count, (uintmax_t)(count + ctl_number_of(o, "again")),
 			(uintmax_t)ctl_number_of(o, "timeouts"), (uintmax_t)ctl_number_of(o, "tx_bytes"),
 			(uintmax_t)ctl_number_of(o, "rx_bytes"), ms_of(queue), ms_of(rtt), ms_of(queue + rtt),

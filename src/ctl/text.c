@@ -247,8 +247,8 @@ static void add_averages(struct json_object *rows, const char *ns)
 		struct json_object *o = json_object_array_get_idx(rows, i);
 		uint64_t n = ctl_number_of(o, "count");
 
-		json_object_object_add(o, "average_ns",
-				       json_object_new_uint64(n ? ctl_number_of(o, ns) / n : 0));
+		if (json_object_is_type(o, json_type_object))
+			json_object_object_add(o, "average_ns", json_object_new_uint64(n ? ctl_number_of(o, ns) / n : 0));
 	}
 }
 

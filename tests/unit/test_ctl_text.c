@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/mountstats.h"
 #include "ctl/text.h"
 #include "ctl/rates.h"
 #include "ctl/top.h"
@@ -238,4 +239,40 @@ Test(ctl_text, most_frequent_kinds)
 	cr_assert(strstr(text, "kind: none\n"), "%s", text);
 	free(text);
 	json_object_put(r);
+}
+
+/* ---- replies of a process that only says that it is a daemon of ours ---- */
+
+Test(ctl_text, rows_that_are_no_objects)
+{
+	static const char *const replies[] = {
+		"{\"ops\":[1],\"calls\":[]}", "{\"ops\":[null],\"calls\":[null]}", "{\"ops\":[\"x\"],\"calls\":[\"x\"]}",
+		"{\"ops\":[1.5],\"calls\":[1.5]}", "{\"ops\":[[]],\"calls\":[[]]}",
+	};
+
+	for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
+		struct json_object *reply = json_tokener_parse(replies[i]);
+		FILE *f = tmpfile();
+
+		ctl_print_op_tables(f, reply);
+		ctl_mountstats(f, reply, false);
+		fclose(f);
+		json_object_put(reply);
+	}
+}
+
+Test(ctl_text, mountstats_have_no_commands_for_a_terminal)
+{
+	struct json_object *reply = json_tokener_parse("{\"source\":\"s:/a b\\n\\u001b[2J\",\"mountpoint\":\"/m\\t\\u009b\","
+						       "\"calls\":[{\"name\":\"READ\\u001b[2J\"}]}");
+	char *text;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	ctl_mountstats(f, reply, false);
+	fclose(f);
+	cr_assert(strstr(text, "device s:/a\\040b\\012?[2J mounted on /m\\011?? with"), "%s", text);
+	cr_assert(strstr(text, " READ?[2J: 0"), "%s", text);
+	free(text);
+	json_object_put(reply);
 }
