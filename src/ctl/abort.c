@@ -46,19 +46,30 @@ static int take_it_away(const struct ctl_peer *p, struct errbuf *eb)
 	return CTL_OK;
 }
 
+/* asked: what the daemon said to it. Who may end the mount is known already (ctl_peer_find()): that its daemon has no
+ * place for one more client, or does not know the command, does not keep it. */
+static int abort_by_any_way(const struct ctl_peer *p, int asked, struct errbuf *eb)
+{
+	/* It may be gone before the answer has been looked at. */
+	if (!is_there(p) || (!asked && goes_by_itself(p)))
+		return CTL_OK;
+	if (!asked)
+		err_set(eb, 0, "the daemon of '%s' has agreed, and has not unmounted it", p->mountpoint);
+	return take_it_away(p, eb);
+}
+
 int ctl_abort(const struct ctl_peer *p, struct json_object *request, struct json_object **reply,
 	      struct errbuf *eb)
 {
-	int status;
+	int asked, status;
 
 	ctl_answer_s = ANSWER_S;
-	status = ctl_ask(p, request, reply, eb);
-	if (status == CTL_REFUSED)
-		return status;
-	/* It may be gone before the answer has been looked at. */
-	if (!is_there(p) || (!status && goes_by_itself(p)))
-		return CTL_OK;
-	if (!status)
-		err_set(eb, 0, "the daemon of '%s' has agreed, and has not unmounted it", p->mountpoint);
-	return take_it_away(p, eb);
+	asked = ctl_ask(p, request, reply, eb);
+	status = abort_by_any_way(p, asked, eb);
+	/* The daemon's error is not the command's. */
+	if (asked && !status) {
+		json_object_put(*reply);
+		*reply = NULL;
+	}
+	return status;
 }

@@ -58,7 +58,7 @@ void ctl_lines_close(struct ctl_lines *l);
 
 /*
  * Ends the mount, and waits until it is there no more: its daemon is asked, and if that does not answer
- * soon, or has ended, the mount is taken away from it. *reply: the daemon's, or NULL. CTL_OK, or as
+ * soon, refuses, or has ended, the mount is taken away from it. *reply: the daemon's, or NULL. CTL_OK, or as
  * above with eb set.
  */
 int ctl_abort(const struct ctl_peer *p, struct json_object *request, struct json_object **reply,

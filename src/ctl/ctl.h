@@ -42,6 +42,8 @@
 /* With the newline. JSON has up to six bytes for one of the longest text (CTL_OPTIONS_MAX). */
 #define CTL_LINE_MAX 1048576u
 #define CTL_CLIENTS  32u
+/* Of these: clients of log, which may stay for ever. */
+#define CTL_STREAMS  24u
 
 struct ctl;
 

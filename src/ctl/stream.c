@@ -180,8 +180,13 @@ void ctl_stream_end(struct ctl_client *c)
 void ctl_command_log(struct ctl_client *c, const struct ctl_request *q)
 {
 	struct ctl *ctl = c->ctl;
-	struct ctl_stream *s = ctl->cfg.log_begin ? calloc(1, sizeof(*s)) : NULL;
+	struct ctl_stream *s;
 
+	if (ctl->nstreams >= CTL_STREAMS) {
+		ctl_refuse(c, "%u others listen already", ctl->nstreams);
+		return;
+	}
+	s = ctl->cfg.log_begin ? calloc(1, sizeof(*s)) : NULL;
 	if (!s || (!ctl->nstreams && ctl->cfg.log_begin(ctl->cfg.arg))) {
 		free(s);
 		ctl_refuse(c, "out of memory");

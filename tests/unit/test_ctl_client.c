@@ -339,6 +339,15 @@ Test(ctl_client, turned_away)
 		expect_status(CTL_REFUSED, "too many control connections", "/usr", "stats");
 }
 
+/* What a daemon says does not keep its mount. Here none is mounted, so none can be unmounted. */
+Test(ctl_client, abort_that_is_refused)
+{
+	start_with("{" MOUNT ",\"error\":\"no\"}\n");
+	expect_status(CTL_REFUSED, "no; cannot unmount '/usr': ", "/usr", "abort");
+	reply_with("{\"error\":\"too many control connections\"}\n");
+	expect_status(CTL_REFUSED, "too many control connections; cannot unmount '/usr': ", "/usr", "abort");
+}
+
 Test(ctl_client, another_mounts_daemon)
 {
 	start_with("{\"mountpoint\":\"/dev\",\"source\":\"s:/x\",\"paths\":[]}\n");

@@ -145,6 +145,20 @@ Test(ctl_stream, no_reader)
 	wait_until(&ctl_play.listens, 0);
 }
 
+/* They leave places for other commands. */
+Test(ctl_stream, too_many_listeners)
+{
+	FILE *f[CTL_STREAMS];
+
+	for (unsigned i = 0; i < CTL_STREAMS; i++)
+		f[i] = listen_to("{\"command\":\"log\"}");
+	expect_error("{\"command\":\"log\"}", "24 others listen already");
+	json_object_put(ask("{\"command\":\"policy\"}"));
+	for (unsigned i = 0; i < CTL_STREAMS; i++)
+		fclose(f[i]);
+	wait_until(&ctl_play.listens, 0);
+}
+
 /* The mount ends while somebody listens. */
 Test(ctl_stream, end_of_the_mount)
 {

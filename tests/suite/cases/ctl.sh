@@ -77,6 +77,24 @@ for i in 1 2 3; do
 	mount_up port=20190
 	ctl "$MNT" policy >/dev/null || fail "after mount number $i"
 done
-mount_down
+# Those who listen, and do not read, do not keep other commands away; nor the mount.
+said_before=$(grep -c 'listens to single requests' "$LOG")
+all_listen() { (( $(grep -c 'listens to single requests' "$LOG") - said_before == 24 )); }
+listeners=()
+for (( i = 0; i < 32; i++ )); do
+	(( i != 24 )) || until_true "24 who listen" all_listen
+	"$BIN" ctl "$MNT" log >"$TMPDIR/listener.$i" 2>&1 & listeners+=($!)
+done
+for (( i = 24; i < 32; i++ )); do
+	wait "${listeners[i]}"; equal $? 1 "the status of a listener too many"
+	grep -q '24 others listen already' "$TMPDIR/listener.$i" || fail "a listener too many: $(<"$TMPDIR/listener.$i")"
+done
+kill -STOP "${listeners[@]:0:24}"
+ctl "$MNT" policy >/dev/null || fail "a command beside those who listen"
+ctl "$MNT" abort >"$TMPDIR/said" 2>&1 || fail "abort beside those who listen: $(<"$TMPDIR/said")"
+is_mounted && fail "the mount is there after abort"
+kill -KILL "${listeners[@]:0:24}"
+gone "$DAEMON" || fail "the daemon is there after abort"
+wait "$DAEMON"; DAEMON=
 status 3 "no mount any more" ctl "$MNT" paths
 gateway_down
