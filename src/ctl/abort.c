@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The command `abort`. It ends any mount within five seconds, whatever its daemon does. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -29,9 +30,53 @@ static bool goes_by_itself(const struct ctl_peer *p)
 	return !is_there(p);
 }
 
+struct process {
+	char name[17];
+	int parent;
+	unsigned uid;
+};
+
+static bool process_read(pid_t pid, struct process *out)
+{
+	char path[64], line[256];
+	unsigned found = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	f = pid > 0 ? fopen(path, "re") : NULL;
+	while (f && fgets(line, sizeof(line), f))
+		found += sscanf(line, "Name: %16s", out->name) == 1 || sscanf(line, "PPid: %d", &out->parent) == 1 ||
+			 sscanf(line, "Uid: %u", &out->uid) == 1;
+	if (f)
+		fclose(f);
+	return found == 3;
+}
+
+/* The process that serves the mount, whose child has made the socket (unmounter.h). 0: it is not known, or not certain.
+ * To be asked while the mount is there: its socket may be that of a later one then. */
+static pid_t daemon_of(const struct ctl_peer *p)
+{
+	struct process child, parent;
+
+	if (!process_read(ctl_peer_pid(p), &child) || strcmp(child.name, "nfsrdma-unmount") != 0 ||
+	    !process_read(child.parent, &parent) || parent.uid != p->mount.owner)
+		return 0;
+	return strcmp(parent.name, "nfsrdma-fuse") == 0 || strcmp(parent.name, "mount.nfsrdma") == 0 ? child.parent : 0;
+}
+
+static void say_unmounted(const struct ctl_peer *p, pid_t server, const char *why)
+{
+	char how[32] = " with SIGKILL";
+
+	if (server)
+		snprintf(how, sizeof(how), ": kill -KILL %d", (int)server);
+	log_warn("ctl: %s; '%s' was unmounted. If programs still wait for it, end its daemon%s", why, p->mountpoint, how);
+}
+
 /* eb has what the daemon has said, or why it says nothing. */
 static int take_it_away(const struct ctl_peer *p, struct errbuf *eb)
 {
+	pid_t server = daemon_of(p);
 	int rc = ctl_unmount(&p->mount, p->mountpoint, true);
 
 	if (rc && is_there(p)) {
@@ -41,8 +86,7 @@ static int take_it_away(const struct ctl_peer *p, struct errbuf *eb)
 			       p->mountpoint, strerror(-rc));
 	}
 	if (eb->text[0])
-		log_warn("ctl: %s; '%s' was unmounted. If programs still wait for it, end its daemon: "
-			 "pkill -KILL -f '%s'", eb->text, p->mountpoint, p->mountpoint);
+		say_unmounted(p, server, eb->text);
 	return CTL_OK;
 }
 

@@ -22,6 +22,8 @@ int ctl_peer_find(struct ctl_peer *p, const char *mountpoint, struct errbuf *eb)
 void ctl_peer_free(struct ctl_peer *p);
 /* Connects, and asks nothing. CTL_OK: something takes connections there. CTL_GONE with eb set. */
 int ctl_peer_there(const struct ctl_peer *p, struct errbuf *eb);
+/* Who has made the socket: not the daemon, but a process of its. 0: there is none, or nobody takes connections. */
+pid_t ctl_peer_pid(const struct ctl_peer *p);
 /*
  * Sends the request and waits for the reply. Nothing is sent to a peer that is neither the
  * mount's owner nor root, and nothing is taken from the daemon of another mount. CTL_OK: *reply

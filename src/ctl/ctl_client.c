@@ -151,6 +151,22 @@ int ctl_peer_there(const struct ctl_peer *p, struct errbuf *eb)
 	return status;
 }
 
+pid_t ctl_peer_pid(const struct ctl_peer *p)
+{
+	char name[CTL_NAME_MAX];
+	struct errbuf eb;
+	struct ucred peer = { 0 };
+	socklen_t len = sizeof(peer);
+	int fd = try_places(p, name, &eb);
+
+	if (fd < 0)
+		return 0;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		peer.pid = 0;
+	close(fd);
+	return peer.pid;
+}
+
 /* ---- request and reply ---- */
 
 /* If the daemon has closed already, it has said why. */

@@ -176,6 +176,7 @@ the_mount() {
 	wait_for "no mount" no_mount
 	now; tell "abort, of a daemon that is stopped" $(( REPLY - from ))
 	grep -q 'has not answered' "$TMPDIR/aborted" || fail "nobody says that the daemon does not answer: $(<"$TMPDIR/aborted")"
+	grep -q "end its daemon: kill -KILL $DAEMON\$" "$TMPDIR/aborted" || fail "nobody says which process it is ($DAEMON): $(<"$TMPDIR/aborted")"
 	kill -KILL "$DAEMON"
 	DAEMON=''
 }
