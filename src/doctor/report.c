@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 #include "ctl/client.h"
@@ -269,9 +270,24 @@ static void report_mounts(const struct report *r)
 	mnt_unref_table(table);
 }
 
+/* In place of a file of this user's, whose mode, and who has it open, does not matter then. Nothing is written through
+ * a link. A descriptor, or -1. */
+static int report_open(const char *path)
+{
+	struct stat st;
+
+	if (lstat(path, &st) == 0) {
+		errno = S_ISLNK(st.st_mode) ? ELOOP : S_ISDIR(st.st_mode) ? EISDIR : !S_ISREG(st.st_mode) ? EEXIST :
+			st.st_uid != geteuid() ? EPERM : 0;
+		if (errno || unlink(path) < 0)
+			return -1;
+	}
+	return open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
+
 int doctor_report(struct doctor *d)
 {
-	int fd = open(d->cfg->report, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), err;
+	int fd = report_open(d->cfg->report), err;
 	struct report r = { d, fd < 0 ? NULL : fdopen(fd, "w") };
 
 	if (!r.f) {

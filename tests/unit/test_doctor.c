@@ -470,6 +470,32 @@ Test(doctor, name_without_a_domain_is_not_in_the_report)
 	free(text);
 }
 
+/* What was there before is not read by others, and nothing is written through a link. */
+Test(doctor, report_in_a_place_that_is_taken)
+{
+	char path[DOCTOR_PATH_MAX], other[DOCTOR_PATH_MAX];
+	struct stat st;
+	int fd;
+
+	doctor.cfg = &cfg;
+	cfg.report = doctor_path(&doctor, path, "/report");
+	doctor_path(&doctor, other, "/other");
+	fd = open(path, O_WRONLY | O_CREAT, 0644);
+	cr_assert(fd >= 0 && fchmod(fd, 0644) == 0);
+	cr_assert_eq(doctor_report(&doctor), 0);
+	/* Who has the old one open does not see the new one. */
+	cr_assert(fstat(fd, &st) == 0 && st.st_size == 0);
+	close(fd);
+	cr_assert(stat(path, &st) == 0 && (st.st_mode & 07777) == 0600 && st.st_size > 0, "%o", st.st_mode);
+	cr_assert(rename(path, other) == 0 && symlink(other, path) == 0 && truncate(other, 1) == 0);
+	cr_assert_eq(doctor_report(&doctor), -ELOOP);
+	cr_assert(stat(other, &st) == 0 && st.st_size == 1);
+	cr_assert(unlink(path) == 0 && mkdir(path, 0700) == 0);
+	cr_assert_eq(doctor_report(&doctor), -EISDIR);
+	rmdir(path);
+	unlink(other);
+}
+
 Test(doctor, report_that_cannot_be_written)
 {
 	cr_redirect_stdout();
