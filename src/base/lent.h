@@ -17,7 +17,7 @@
  *
  * Nobody can take a memfd's memory away while it is mapped: it has to be sealed against shrinking. What
  * the program writes there in between harms its own data only, because no other kind of data lies in
- * it, and nothing there is parsed.
+ * it, and nothing there is parsed: what a connection has to rely on is copied before (lent_holds()).
  *
  * A dma-buf has its device's word only. It cannot shrink, but some drivers take memory away when a device
  * is unplugged or has failed, or when a program has said that it is not needed. Whoever touches it then
@@ -97,6 +97,9 @@ static inline bool lent_is_lost(const struct lent *l, const void *at)
 
 	return piece >= 0 && atomic_load_explicit(&l->lost[piece], memory_order_relaxed);
 }
+
+/* Any thread: may a program change mem, or look at it, at this moment? */
+bool lent_holds(const void *mem);
 
 /* A system call that should read or write these has failed with EFAULT, because in the kernel there is no
  * SIGBUS. true: a piece was lost, and has been replaced; call again. */

@@ -54,6 +54,13 @@ void lent_unguard(struct lent *l)
 	atomic_compare_exchange_strong(&lent_guarded, &guarded, NULL);
 }
 
+bool lent_holds(const void *mem)
+{
+	const struct lent *l = atomic_load_explicit(&lent_guarded, memory_order_relaxed);
+
+	return l && lent_find(l, mem, 1) >= 0;
+}
+
 /* Touches each page, which is what raises SIGBUS. */
 static bool lent_mend_one(struct lent *l, char *mem, size_t len)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A program's memory that its device has taken away (base/lent.h) ends no connection, which others use. */
+/*
+ * A program's memory (base/lent.h), on a connection that others use, too: it ends no connection, if its device has taken it
+ * away, and nothing else lands there.
+ */
 #include "test_iwarp.h"
 
 #include <fcntl.h>
@@ -84,4 +87,38 @@ Test(iwarp_lent, the_peer_reads_from_it)
 	for (unsigned i = 0; i < LEN; i++)
 		cr_assert_eq(theirs[i], 0);
 	end(p, at);
+}
+
+/* ---- the program looks at it ---- */
+
+static uint8_t *good_memory(void)
+{
+	int good = memfd_create("good", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	cr_assert_eq(ftruncate(good, LEN), 0);
+	cr_assert_eq(fcntl(good, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	return (uint8_t *)lent_at(&lent, (unsigned)lent_add(&lent, good, LEN, &eb));
+}
+
+static void end_well(struct pair *p)
+{
+	cr_expect_eq(p->a.of[EV_DOWN] + p->b.of[EV_DOWN], 0, "%s%s", p->a.why, p->b.why);
+	pair_free(p);
+	lent_fini(&lent);
+}
+
+/* Where the next payload goes is guessed, and a wrong guess puts something else there for a moment. */
+Test(iwarp_lent, what_comes_for_others_is_not_placed_there)
+{
+	struct pair *p = begin();
+	uint8_t *at = good_memory();
+	struct fab_mr mr;
+
+	memset(at, 0x55, 4096);
+	cr_assert_eq(FAB->reg(p->a.c, at, 4096, FAB_REMOTE_WRITE, &mr, &eb), 0);
+	send_text(p->b.c, "a reply to somebody else", NULL);
+	RUN_UNTIL(p->loop, p->a.of[EV_RECV] == 1);
+	for (unsigned i = 0; i < 4096; i++)
+		cr_assert_eq(at[i], 0x55, "byte %u", i);
+	end_well(p);
 }

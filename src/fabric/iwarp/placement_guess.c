@@ -18,7 +18,8 @@
  *
  * A wrong guess writes bytes of this peer to memory that this peer may write to at that
  * moment. They must not come after bytes that it has placed there. So each STag is guessed
- * only until the first payload for it is taken (stag_table.only).
+ * only until the first payload for it is taken (stag_table.only). And never if a program has that memory,
+ * too: it would see what comes for others, and could change that before it is judged.
  */
 #include "fabric/iwarp/iwarp.h"
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include "base/lent.h"
 
 #define KEY_MASK ((1u << STAG_KEY_BITS) - 1)
 
@@ -91,7 +92,7 @@ int stag_add(struct stag_table *t, void *mem, size_t len, unsigned rights, uint3
 	e->valid = true;
 	*stag = i << STAG_KEY_BITS | e->key;
 	if (rights & FAB_REMOTE_WRITE)
-		t->only = t->nwritable++ ? 0 : *stag;
+		t->only = t->nwritable++ || lent_holds(mem) ? 0 : *stag;
 	return 0;
 }
 

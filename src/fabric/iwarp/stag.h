@@ -38,7 +38,8 @@ struct stag_table {
 	uint32_t free_head, free_tail;
 	unsigned nwritable;     /* entries that the peer may write to */
 	uint32_t only;          /* the one that was added when there was no other, if it is still
-				 * there and nothing has come for any since then; 0: none */
+				 * there and nothing has come for any since then, and no program has
+				 * that memory, too (base/lent.h); 0: none */
 	uint32_t random[64];    /* unused keys; nrandom are left */
 	unsigned nrandom;
 };
