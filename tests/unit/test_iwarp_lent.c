@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A program's memory (base/lent.h), on a connection that others use, too: it ends no connection, if its device has taken it
- * away, and nothing else lands there.
+ * away, or if the program changes it while it is sent and received; and nothing else lands there.
  */
 #include "test_iwarp.h"
 
@@ -89,7 +89,7 @@ Test(iwarp_lent, the_peer_reads_from_it)
 	end(p, at);
 }
 
-/* ---- the program looks at it ---- */
+/* ---- the program changes it, and looks at it ---- */
 
 static uint8_t *good_memory(void)
 {
@@ -98,6 +98,18 @@ static uint8_t *good_memory(void)
 	cr_assert_eq(ftruncate(good, LEN), 0);
 	cr_assert_eq(fcntl(good, F_ADD_SEALS, F_SEAL_SHRINK), 0);
 	return (uint8_t *)lent_at(&lent, (unsigned)lent_add(&lent, good, LEN, &eb));
+}
+
+static struct pair *begin_with_crc(void)
+{
+	struct pair *p = pair_new();
+
+	p->pa.flags = FAB_CRC;
+	p->sockbuf = 4096;
+	pair_connect(p);
+	cr_assert_eq(lent_init(&lent, &ops, NULL), 0);
+	say_hello(p);
+	return p;
 }
 
 static void end_well(struct pair *p)
@@ -120,5 +132,50 @@ Test(iwarp_lent, what_comes_for_others_is_not_placed_there)
 	RUN_UNTIL(p->loop, p->a.of[EV_RECV] == 1);
 	for (unsigned i = 0; i < 4096; i++)
 		cr_assert_eq(at[i], 0x55, "byte %u", i);
+	end_well(p);
+}
+
+Test(iwarp_lent, changed_between_the_crc_and_the_socket)
+{
+	struct pair *p = begin_with_crc();
+	uint8_t *at = good_memory();
+	struct fab_mr mr, to;
+
+	cr_assert_eq(FAB->reg(p->a.c, at, LEN, FAB_REMOTE_READ, &mr, &eb), 0);
+	cr_assert_eq(FAB->reg(p->b.c, theirs, LEN, 0, &to, &eb), 0);
+	cr_assert_eq(FAB->post_read(p->b.c, &(struct fab_sge){ .mem = theirs, .len = LEN, .lkey = to.lkey }, mr.rkey,
+				    mr.addr, NULL), 0);
+	RUN_UNTIL(p->loop, p->a.c->tx.blocked);
+	memset(at, 0xff, LEN);
+	RUN_UNTIL(p->loop, p->b.of[EV_READ] == 1 || p->a.of[EV_DOWN] || p->b.of[EV_DOWN]);
+	end_well(p);
+}
+
+static _Atomic bool enough;
+
+static void *changes(void *arg)
+{
+	for (unsigned i = 0; !atomic_load(&enough); i++)
+		((volatile uint8_t *)arg)[i % LEN]++;
+	return NULL;
+}
+
+Test(iwarp_lent, changed_while_it_is_received)
+{
+	enum { TIMES = NRECV };
+	struct pair *p = begin_with_crc();
+	uint8_t *at = good_memory();
+	struct fab_mr mr;
+	pthread_t t;
+
+	cr_assert_eq(FAB->reg(p->a.c, at, LEN, FAB_REMOTE_WRITE, &mr, &eb), 0);
+	cr_assert_eq(pthread_create(&t, NULL, changes, at), 0);
+	for (unsigned i = 1; i <= TIMES && !p->a.of[EV_DOWN]; i++) {
+		cr_assert_eq(FAB->post_write(p->b.c, &(struct fab_sge){ .mem = theirs, .len = LEN }, 1, mr.rkey, mr.addr, NULL), 0);
+		send_text(p->b.c, "done", NULL);
+		RUN_UNTIL(p->loop, p->a.of[EV_RECV] == i || p->a.of[EV_DOWN]);
+	}
+	atomic_store(&enough, true);
+	pthread_join(t, NULL);
 	end_well(p);
 }

@@ -52,6 +52,7 @@ void iw_enter(struct fab_conn *c)
 static void free_conn(struct fab_conn *c)
 {
 	undumped_free(c->rx.stage, IW_STAGE);
+	undumped_free(c->tx.steady, IW_STEADY);
 	free(c);
 }
 

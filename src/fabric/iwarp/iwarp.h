@@ -145,6 +145,8 @@ static inline struct iw_recv *iw_first_recv(struct iw_rx *rx)
 /* As large as the length field allows, less the header, and a multiple of a cache line.
  * 17 such frames carry 1 MiB. */
 #define IW_PAYLOAD_MAX 65472u
+/* All payload of a batch: the frame that reaches IW_BATCH_BYTES is the last one. */
+#define IW_STEADY      (IW_BATCH_BYTES + IW_PAYLOAD_MAX)
 
 struct iw_frame {
 	struct iw_ring *ring;
@@ -165,6 +167,8 @@ struct iw_tx {
 	struct iovec iov[IW_BATCH * (FAB_SGE_MAX + 2)];
 	unsigned iov_first, niov;
 	size_t left;            /* bytes of frame[first..], which the kernel has not taken yet */
+	uint8_t *steady;        /* IW_STEADY bytes, once there was a need: payload of programs, with CRC */
+	unsigned nsteady;       /* of this batch */
 	bool checks;            /* some of them are from memory that we may revoke: RESPONSE */
 
 	struct iw_ring ops;     /* sends and writes */

@@ -281,14 +281,15 @@ static bool take_payload(struct fab_conn *c)
 		}
 	}
 	if (n) {
+		/* A program may change what is at its place already. */
+		if (c->crc)
+			rx->crc = ddp_crc(rx->crc, rx->placed ? dest : rx->stage + rx->pos, n);
 		if (!rx->placed) {
 			memcpy(dest, rx->stage + rx->pos, n);
 			c->stats.rx_copied += n;
 		} else {
 			take_placed(c, dest, n);
 		}
-		if (c->crc)
-			rx->crc = ddp_crc(rx->crc, dest, n);
 		rx->pos += n;
 		rx->got += n;
 	}
@@ -386,6 +387,7 @@ static bool rx_fill(struct fab_conn *c)
 	uint32_t left = 0;
 	size_t asked, limit, at, hole = 0;
 	enum iw_error e;
+	bool staged = false;    /* to be copied, because its CRC is to be that of the same bytes */
 	uint8_t *dest;
 	ssize_t n;
 
@@ -400,10 +402,12 @@ static bool rx_fill(struct fab_conn *c)
 			iw_fail(c, e);
 			return false;
 		}
-		left = rx->h.payload - rx->got;
-		iov[msg.msg_iovlen++] = (struct iovec){ dest, left };
+		staged = c->crc && lent_holds(dest);
+		left = staged ? 0 : rx->h.payload - rx->got;
 	}
-	limit = read_ahead(rx);
+	if (left)
+		iov[msg.msg_iovlen++] = (struct iovec){ dest, left };
+	limit = staged ? IW_STAGE : read_ahead(rx);
 	asked = left + limit - rx->end;
 	guess = iw_placement_guess(c);
 	if (guess) {

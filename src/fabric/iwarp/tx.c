@@ -30,6 +30,7 @@
 #include <sys/socket.h>
 #include "base/lent.h"
 #include "base/sys.h"
+#include "base/undumped.h"
 
 /* System calls in a row; then the loop's other watches get their turn. */
 #define TX_BUDGET 8
@@ -73,8 +74,26 @@ static void add_iov(struct iw_tx *tx, struct iw_frame *f, void *mem, uint32_t le
 	f->size += len;
 }
 
+/* A program may change its memory between the CRC and sendmsg(), and the peer would end the connection, which others
+ * use. So that is copied. Without memory for the copy it is sent as it is. */
+static void *steady(struct fab_conn *c, void *mem, uint32_t len)
+{
+	struct iw_tx *tx = &c->tx;
+	void *copy;
+
+	if (!c->crc || !len || !lent_holds(mem))
+		return mem;
+	if (!tx->steady)
+		tx->steady = undumped_alloc(IW_STEADY);
+	if (!tx->steady || IW_STEADY - tx->nsteady < len)
+		return mem;
+	copy = memcpy(tx->steady + tx->nsteady, mem, len);
+	tx->nsteady += len;
+	return copy;
+}
+
 /* Adds the next `len` bytes of a message that lies in pieces. */
-static void add_pieces(struct iw_tx *tx, struct iw_frame *f, const struct iw_op *op, uint32_t len)
+static void add_pieces(struct fab_conn *c, struct iw_frame *f, const struct iw_op *op, uint32_t len)
 {
 	uint32_t skip = op->done;
 
@@ -88,7 +107,7 @@ static void add_pieces(struct iw_tx *tx, struct iw_frame *f, const struct iw_op 
 		n -= skip;
 		if (n > len)
 			n = len;
-		add_iov(tx, f, (uint8_t *)op->sge[i].mem + skip, n);
+		add_iov(&c->tx, f, steady(c, (uint8_t *)op->sge[i].mem + skip, n), n);
 		len -= n;
 		skip = 0;
 	}
@@ -108,7 +127,7 @@ static enum iw_error add_source(struct fab_conn *c, struct iw_frame *f, const st
 	tx->checks = true;
 	if (stag_check(&c->stags, f->own_stag, f->own_to, len, FAB_REMOTE_READ, &mem))
 		return IW_E_READ_STAG;
-	add_iov(tx, f, mem, len);
+	add_iov(tx, f, steady(c, mem, len), len);
 	return IW_OK;
 }
 
@@ -192,7 +211,7 @@ static enum iw_error add_frame(struct fab_conn *c, struct iw_ring *ring)
 	if (op->kind == IW_RESPONSE)
 		e = add_source(c, f, op, len);
 	else
-		add_pieces(tx, f, op, len);
+		add_pieces(c, f, op, len);
 	if (e)
 		return e;
 	add_trailer(c, f, first_iov);
@@ -288,7 +307,7 @@ static void tx_advance(struct fab_conn *c, size_t n)
 		}
 	}
 	if (tx->first == tx->nframes) {
-		tx->first = tx->nframes = tx->iov_first = tx->niov = 0;
+		tx->first = tx->nframes = tx->iov_first = tx->niov = tx->nsteady = 0;
 		tx->checks = false;
 	}
 }
