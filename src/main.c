@@ -28,7 +28,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 #include "base/log.h"
 #include "ctl/ctl.h"
@@ -280,30 +279,14 @@ static void end_server(struct mount *m)
 	pthread_join(m->server.thread, NULL);
 }
 
-/* A mount of ours whose daemon has ended is in the way. It is good for nothing, and this user's. The kernel
- * may know the root's attributes still, so that stat() succeeds. */
-static bool remove_dead(const char *mountpoint)
-{
-	struct ctl_mount dead;
-	struct statfs st;
-
-	if (ctl_where_find(mountpoint, &dead) || !dead.ours || (geteuid() && dead.owner != geteuid()))
-		return false;
-	ctl_mount_note(&dead);
-	if (statfs(mountpoint, &st) == 0 || errno != ENOTCONN || ctl_unmount(&dead, mountpoint, false))
-		return false;
-	log_warn("the mount on '%s' had no daemon any more: it was unmounted, to be replaced", mountpoint);
-	return true;
-}
-
+/* A dead mount that is to be replaced stays until that can be done: else programs would write into the directory below
+ * while the server is waited for, and afterwards if it does not come (unmounter.c). */
 static int check_mountpoint(struct mount *m)
 {
-	int rc;
+	int rc = fs_check_mountpoint(m->opt.mountpoint, &m->eb);
+	struct ctl_mount dead;
 
-	do {
-		rc = fs_check_mountpoint(m->opt.mountpoint, &m->eb);
-	} while ((rc == -ENOTCONN || rc == -EBUSY) && remove_dead(m->opt.mountpoint));
-	return rc;
+	return ctl_may_be_dead(rc) && ctl_dead_find(m->opt.mountpoint, &dead) ? 0 : rc;
 }
 
 /* The signal thread must run already, because the mount point may not answer. */

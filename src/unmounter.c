@@ -201,12 +201,26 @@ static void to_null(int from, int to)
 		close(null);
 }
 
+/* Now, and not before: the server has been heard. */
+static bool remove_dead(struct errbuf *eb)
+{
+	struct ctl_mount dead;
+
+	if (!ctl_dead_find(conf.mountpoint, &dead) || ctl_unmount(&dead, conf.mountpoint, false))
+		return false;
+	err_set(eb, 0, "the mount on '%s' had no daemon any more: it was unmounted, to be replaced", conf.mountpoint);
+	return true;
+}
+
 /* Much may have happened since the first look, before the server was heard (bg): another mount was made
  * there, or the directory was removed. fusermount3 tells the user himself why it refuses. */
 static int look_and_mount(uint32_t max_read, struct errbuf *eb)
 {
-	int rc = fs_check_mountpoint(conf.mountpoint, eb);
+	int rc;
 
+	do {
+		rc = fs_check_mountpoint(conf.mountpoint, eb);
+	} while (ctl_may_be_dead(rc) && remove_dead(eb));
 	/* That is for who is asked at once: a mount that has waited for days does not fail because of a file. */
 	if (rc == -ENOTEMPTY)
 		rc = err_set(eb, 0, "the directory '%s' is not empty any more: its files are hidden by the mount", conf.mountpoint);

@@ -8,6 +8,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -92,6 +93,16 @@ void ctl_mount_note(struct ctl_mount *m)
 	if (!mount_of(fd, STATX_MNT_ID_UNIQUE, &m->unique))
 		m->unique = 0;
 	close(fd);
+}
+
+bool ctl_dead_find(const char *mountpoint, struct ctl_mount *out)
+{
+	struct statfs st;
+
+	if (ctl_where_find(mountpoint, out) || !out->ours || (geteuid() && out->owner != geteuid()))
+		return false;
+	ctl_mount_note(out);
+	return statfs(mountpoint, &st) < 0 && errno == ENOTCONN;
 }
 
 static int by_identity(const struct ctl_mount *m, bool aborts)

@@ -39,6 +39,27 @@ expect_error "/no/such/export" "$BIN" "${REMOTE%%:*}:/no/such/export" "$MNT" -o 
 expect_error "/no/such/place" "$BIN" "$REMOTE" /no/such/place -o "$options,bg"
 gateway_down
 
+# What a daemon that was killed has left keeps programs off the directory below: it stays, until there is a mount to
+# take its place.
+gateway_up 20141 "$NFSRDMA_SERVER"
+"$BIN" "$REMOTE" "$MNT" -o "$options" || fail "a mount whose daemon is to be killed"
+kill -KILL "$(daemon_of)"
+until_true "the end of the daemon" no_daemon
+gateway_down
+# is_dead WHEN
+is_dead() { expect_error "Transport endpoint is not connected" ls "$MNT"; is_mounted || fail "the dead mount is gone after $1"; }
+"$BIN" "$REMOTE" "$MNT" -o "$options" 2>"$TMPDIR/said" && fail "a mount without a server, in place of a dead one"
+is_dead "a mount that has failed"
+! grep -q 'had no daemon any more' "$TMPDIR/said" || fail "what was not done is said: $(<"$TMPDIR/said")"
+"$BIN" "$REMOTE" "$MNT" -o "$options,bg" 2>/dev/null || fail "bg, in place of a dead mount"
+is_dead "the command with bg"
+gateway_up 20141 "$NFSRDMA_SERVER"
+is_alive() { ls "$MNT" >/dev/null 2>&1; }
+until_true "the mount in place of a dead one" is_alive
+equal "$(grep -c " $MNT .* - fuse" /proc/self/mountinfo)" 1 "mounts after the replacement"
+unmount && until_true "the end" no_daemon
+gateway_down
+
 # In the background it ends by a signal.
 "$BIN" "$REMOTE" "$MNT" -o "$options,bg" 2>/dev/null || fail "a mount with bg"
 kill -TERM "$(daemon_of)"
