@@ -266,6 +266,8 @@ static int start_server(struct mount *m)
 			;
 		if (!atomic_exchange(&s->tries, false))
 			return s->rc;
+		if (!m->opt.foreground)
+			unmounter_detach();
 		/* It has to be this thread, which dies with the command until then (daemon_start()). */
 		daemon_report(0);
 	}

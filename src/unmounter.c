@@ -26,7 +26,7 @@
 
 /* What the daemon asks for, and what comes back: a descriptor with it, if rc is 0 and it was
  * to be one. A text with rc 0 is a warning. */
-enum { MOUNT = 1, READ_AHEAD, SOCKET, SOCKET_END, WRITE_BACK, UNMOUNT };
+enum { MOUNT = 1, READ_AHEAD, SOCKET, SOCKET_END, WRITE_BACK, UNMOUNT, DETACH };
 struct request {
 	uint32_t what, arg;
 };
@@ -266,7 +266,7 @@ static void unmounter_remove_sockets(void)
 
 /* Other files would be held open: the pipe of a shell that reads the command's output, or the
  * socket by which the command learns of the daemon's death. Standard error is for
- * fusermount3, until there is a mount. */
+ * fusermount3, until there is a mount, or the command has ended (bg). */
 static void keep_only(int fd)
 {
 	to_null(STDIN_FILENO, STDOUT_FILENO);
@@ -290,6 +290,10 @@ static bool serve_one(int from, const struct request *q, int given)
 		/* Not before: whom an automount (autofs, systemd) does not hold up at its own mount point it knows
 		 * by the process group. */
 		setsid();
+		break;
+	case DETACH:
+		to_null(STDERR_FILENO, STDERR_FILENO);
+		r.rc = 0;
 		break;
 	case READ_AHEAD:
 		r.rc = known && q->arg <= READ_MOST / 1024 ?
@@ -399,6 +403,11 @@ static int unmounter_request(const struct request *q, int give, bool wants, stru
 int unmounter_mount(uint32_t max_read, struct errbuf *eb)
 {
 	return unmounter_request(&(struct request){ MOUNT, max_read }, -1, true, eb);
+}
+
+void unmounter_detach(void)
+{
+	unmounter_request(&(struct request){ DETACH, 0 }, -1, false, NULL);
 }
 
 int unmounter_read_ahead(unsigned kib)

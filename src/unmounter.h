@@ -8,6 +8,7 @@
  *   ------                                -------
  *   unmounter_start() forks ----------->  waits; has nothing open but the socket, and standard
  *   ... hears the server                  error until there is a mount, for fusermount3
+ *   unmounter_detach(), with bg ------->  closes standard error before that
  *   unmounter_mount() ----------------->  looks at the mount point again; mount(2), or fusermount3;
  *                                         looks up which mount it is
  *            <---- /dev/fuse -----------
@@ -45,6 +46,9 @@ int unmounter_start(const struct unmounter_config *cfg, char **argv, struct errb
 /* Mounts, once. A descriptor of /dev/fuse, or -errno with eb set; eb set in spite of a
  * descriptor: a warning. */
 int unmounter_mount(uint32_t max_read, struct errbuf *eb);
+/* The command ends before the mount is there (bg): from now on nobody reads what fusermount3 says, and who reads the
+ * command's standard error is not to wait for its end. */
+void unmounter_detach(void);
 /* How much the kernel reads ahead. 0 or -errno. */
 int unmounter_read_ahead(unsigned kib);
 /* Makes the control socket. It listens. A descriptor, or -errno with eb set. */

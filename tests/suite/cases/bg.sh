@@ -60,7 +60,13 @@ equal "$(grep -c " $MNT .* - fuse" /proc/self/mountinfo)" 1 "mounts after the re
 unmount && until_true "the end" no_daemon
 gateway_down
 
-# In the background it ends by a signal.
+# Who reads what the command says is not kept waiting until the server comes. In the background it ends by a signal.
+# shellcheck disable=SC2016 # the shell's that reads
+timeout 40 bash -c '"$@" 2>&1 | cat' bash "$BIN" "$REMOTE" "$MNT" -o "$options,bg" >"$TMPDIR/said"
+equal $? 0 "the status of who reads what a command with bg says"
+grep -q 'trying for' "$TMPDIR/said" || fail "what is read of a command with bg: $(<"$TMPDIR/said")"
+kill -TERM "$(daemon_of)"
+until_true "the end in the background" no_daemon
 "$BIN" "$REMOTE" "$MNT" -o "$options,bg" 2>/dev/null || fail "a mount with bg"
 kill -TERM "$(daemon_of)"
 until_true "the end in the background" no_daemon
