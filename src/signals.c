@@ -15,12 +15,21 @@
  * fusermount3 undoes a mount when nobody is there to take it. */
 unsigned signals_mounting_s = 5;
 
+/* nohup: it stays so. While a signal is blocked the kernel keeps it though it is ignored, and sigwait takes it. */
+static bool signals_ignores(int sig)
+{
+	struct sigaction was;
+
+	return sigaction(sig, NULL, &was) == 0 && was.sa_handler == SIG_IGN;
+}
+
 static void signals_ours(sigset_t *set)
 {
 	sigemptyset(set);
 	sigaddset(set, SIGINT);
 	sigaddset(set, SIGTERM);
-	sigaddset(set, SIGHUP);
+	if (!signals_ignores(SIGHUP))
+		sigaddset(set, SIGHUP);
 	sigaddset(set, SIGUSR1);
 	sigaddset(set, SIGUSR2);        /* from sandbox.c */
 }

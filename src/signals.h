@@ -2,7 +2,7 @@
 /*
  * What signals do while a mount is made, runs, and ends. A thread of its own takes them, from the
  * start, so neither a mount point nor a resolver nor a dead server can keep anybody from stopping
- * us. What SIGINT, SIGTERM and SIGHUP do depends on the phase:
+ * us. What SIGINT, SIGTERM and SIGHUP do, unless nohup ignores SIGHUP, depends on the phase:
  *
  *   CONNECTING   end the process: there is nothing to undo on this machine
  *   MOUNTING     wait until it is known whether the kernel has the mount

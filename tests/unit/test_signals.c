@@ -114,6 +114,29 @@ static int ends(void)
 	return 0;
 }
 
+static int runs_by_nohup(void)
+{
+	signals_enter_mounting(&sigs);
+	if (signals_enter_running(&sigs))
+		return 1;
+	kill(getpid(), SIGHUP);
+	nap(200);
+	if (stopped)
+		return 2;
+	kill(getpid(), SIGTERM);
+	nap(200);
+	return stopped == 1 ? 0 : 3;
+}
+
+/* Linux keeps a signal that is blocked, though it is ignored. */
+Test(signals, what_nohup_ignores, .timeout = 60)
+{
+	signal(SIGHUP, SIG_IGN);
+	cr_assert_eq(status_of(runs_by_nohup), 0);
+	signal(SIGHUP, SIG_DFL);
+	cr_assert_eq(status_of(runs_by_nohup), 2);
+}
+
 Test(signals, phases, .timeout = 60)
 {
 	cr_assert_eq(status_of(connects), EXIT_MOUNT);
