@@ -30,8 +30,12 @@ gateway_up 20141 "$NFSRDMA_SERVER"
 until_true "the mount in the background" is_mounted
 ls "$MNT" >/dev/null || fail "the mount in the background"
 unmount && until_true "the end" no_daemon
-# It is there already: no difference.
+# It is there already: no difference. And what a script holds by a file that it has open does not stay for the mount.
+exec 9>"$TMPDIR/lock"
+flock 9
 "$BIN" "$REMOTE" "$MNT" -o "$options,bg" || fail "bg, with a server"
+exec 9>&-
+flock -n "$TMPDIR/lock" true || fail "a script's lock is held by the mount"
 is_mounted || fail "no mount with bg when the command had ended"
 unmount && until_true "the end" no_daemon
 # What will never be.
