@@ -403,10 +403,11 @@ static bool rx_fill(struct fab_conn *c)
 			return false;
 		}
 		staged = c->crc && lent_holds(dest);
-		left = staged ? 0 : rx->h.payload - rx->got;
+		if (!staged) {
+			left = rx->h.payload - rx->got;
+			iov[msg.msg_iovlen++] = (struct iovec){ dest, left };
+		}
 	}
-	if (left)
-		iov[msg.msg_iovlen++] = (struct iovec){ dest, left };
 	limit = staged ? IW_STAGE : read_ahead(rx);
 	asked = left + limit - rx->end;
 	guess = iw_placement_guess(c);

@@ -76,12 +76,12 @@ static void add_iov(struct iw_tx *tx, struct iw_frame *f, void *mem, uint32_t le
 
 /* A program may change its memory between the CRC and sendmsg(), and the peer would end the connection, which others
  * use. So that is copied. Without memory for the copy it is sent as it is. */
-static void *steady(struct fab_conn *c, void *mem, uint32_t len)
+static void *__attribute__((noinline)) steady(struct fab_conn *c, void *mem, uint32_t len)
 {
 	struct iw_tx *tx = &c->tx;
 	void *copy;
 
-	if (!c->crc || !len || !lent_holds(mem))
+	if (!len || !lent_holds(mem))
 		return mem;
 	if (!tx->steady)
 		tx->steady = undumped_alloc(IW_STEADY);
@@ -96,6 +96,7 @@ static void *steady(struct fab_conn *c, void *mem, uint32_t len)
 static void add_pieces(struct fab_conn *c, struct iw_frame *f, const struct iw_op *op, uint32_t len)
 {
 	uint32_t skip = op->done;
+	void *mem;
 
 	for (unsigned i = 0; i < op->nsge && len; i++) {
 		uint32_t n = op->sge[i].len;
@@ -107,7 +108,8 @@ static void add_pieces(struct fab_conn *c, struct iw_frame *f, const struct iw_o
 		n -= skip;
 		if (n > len)
 			n = len;
-		add_iov(&c->tx, f, steady(c, (uint8_t *)op->sge[i].mem + skip, n), n);
+		mem = (uint8_t *)op->sge[i].mem + skip;
+		add_iov(&c->tx, f, c->crc ? steady(c, mem, n) : mem, n);
 		len -= n;
 		skip = 0;
 	}
@@ -127,7 +129,7 @@ static enum iw_error add_source(struct fab_conn *c, struct iw_frame *f, const st
 	tx->checks = true;
 	if (stag_check(&c->stags, f->own_stag, f->own_to, len, FAB_REMOTE_READ, &mem))
 		return IW_E_READ_STAG;
-	add_iov(tx, f, steady(c, mem, len), len);
+	add_iov(tx, f, c->crc ? steady(c, mem, len) : mem, len);
 	return IW_OK;
 }
 
