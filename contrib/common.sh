@@ -65,11 +65,28 @@ missing_packages() {
 	done
 }
 
+apt_get() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq "$@" </dev/null; }
+
+# Services that come with packages are not started while this file is there (invoke-rc.d).
+policy_file=/usr/sbin/policy-rc.d
+readonly POLICY_MARK='# by nfsrdma-fuse, while it installs packages'
+# without_services COMMAND... - also if it is interrupted the file goes. One that has the mark is what a run has left that
+# was killed, or another run's.
+without_services() (
+	if [[ ! -e $policy_file ]] || grep -qxF "$POLICY_MARK" "$policy_file"; then
+		trap 'as_root rm -f "$policy_file"' EXIT
+		trap 'exit 130' INT TERM HUP
+		printf '#!/bin/sh\n%s\nexit 101\n' "$POLICY_MARK" | as_root tee "$policy_file" >/dev/null
+		as_root chmod 755 "$policy_file"
+	fi
+	"$@"
+)
+
 lists_are_new='' # apt-get update has been run
 # Installs what is missing, without starting the services that come with it: a
 # test bench must not turn its host into a server.
 install_packages() {
-	local missing policy='' status
+	local missing
 	command -v dpkg-query >/dev/null || { say "not a Debian system: install the packages yourself"; return 0; }
 	mapfile -t missing < <(missing_packages "$@")
 	(( ${#missing[@]} )) || return 0
@@ -79,17 +96,9 @@ install_packages() {
 		say "    apt-get install ${missing[*]}"
 		return 1
 	fi
-	if [[ ! -e /usr/sbin/policy-rc.d ]]; then
-		policy=1
-		printf '#!/bin/sh\nexit 101\n' | as_root tee /usr/sbin/policy-rc.d >/dev/null
-		as_root chmod 755 /usr/sbin/policy-rc.d
-	fi
-	{ { [[ $lists_are_new ]] || as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq update; } && lists_are_new=1 &&
-		as_root env DEBIAN_FRONTEND=noninteractive \
-			apt-get -qq install -y --no-install-recommends "${missing[@]}"; } </dev/null
-	status=$?
-	[[ $policy ]] && as_root rm -f /usr/sbin/policy-rc.d
-	return "$status"
+	[[ $lists_are_new ]] || apt_get update || return
+	lists_are_new=1
+	without_services apt_get install -y --no-install-recommends "${missing[@]}"
 }
 
 # debian_mirror - where this machine has its Debian from.
