@@ -481,16 +481,16 @@ static void unmounts(void)
 	for (unsigned i = 0; i < sizeof(sigs) / sizeof(sigs[0]); i++)
 		signal(sigs[i], SIG_IGN);
 	CHECK(umount2(dir, MNT_DETACH) < 0);
-	CHECK(is_mountpoint(dir) && unmounter_ask(FS_UNMOUNT_LAZY) == 0 && !is_mountpoint(dir));
+	CHECK(is_mountpoint(dir) && unmounter_ask(FS_UNMOUNT_LAZY, -1) == 0 && !is_mountpoint(dir));
 	/* It has shown that it is up: so these are from when it was. */
 	snprintf(path, sizeof(path), "/proc/%d/comm", (int)child());
 	fd = open(path, O_RDONLY);
 	CHECK(fd >= 0 && read(fd, title, sizeof(title) - 1) > 0);
 	CHECK(strcmp(title, "nfsrdma-unmount\n") == 0);
 	/* The second time there is nothing to unmount. */
-	CHECK(unmounter_ask(FS_UNMOUNT_LAZY) < 0);
+	CHECK(unmounter_ask(FS_UNMOUNT_LAZY, -1) < 0);
 	unmounter_end();
-	CHECK(stat(path, &st) < 0 && unmounter_ask(FS_UNMOUNT_LAZY) == -ENOTCONN);
+	CHECK(stat(path, &st) < 0 && unmounter_ask(FS_UNMOUNT_LAZY, -1) == -ENOTCONN);
 	rmdir(dir);
 }
 
@@ -515,7 +515,7 @@ static void aborts(void)
 		_exit(stat(dir, &st) == 0);
 	usleep(200000);
 	CHECK(waitpid(waits, &status, WNOHANG) == 0);
-	CHECK(unmounter_ask(FS_UNMOUNT_ABORT) == 0 && !is_mountpoint(dir));
+	CHECK(unmounter_ask(FS_UNMOUNT_ABORT, -1) == 0 && !is_mountpoint(dir));
 	CHECK(waitpid(waits, &status, 0) == waits && status == 0);
 	unmounter_end();
 	rmdir(dir);
@@ -543,11 +543,11 @@ static void misled(void)
 	CHECK(mkdir(now, 0700) == 0);
 	start_and_mount(now);
 	CHECK(rename(a, b) == 0 && symlink(victim, a) == 0);
-	unmounter_ask(FS_UNMOUNT_LAZY);
+	unmounter_ask(FS_UNMOUNT_LAZY, -1);
 	CHECK(is_mountpoint(at));
 	snprintf(now, sizeof(now), "%s/mnt", b);
 	CHECK(!is_mountpoint(now));
-	CHECK(unmounter_ask(FS_UNMOUNT_LAZY) == -ENOENT && is_mountpoint(at));
+	CHECK(unmounter_ask(FS_UNMOUNT_LAZY, -1) == -ENOENT && is_mountpoint(at));
 	unmounter_end();
 	/* The mount is this namespace's, and goes with it. */
 	CHECK(rmdir(now) == 0 && rmdir(b) == 0 && unlink(a) == 0);
@@ -587,10 +587,10 @@ static void covered(void)
 	other = coverer(dir);
 	start_and_mount(dir);
 	CHECK(write(other, &byte, 1) == 1 && read(other, &byte, 1) == 1);
-	CHECK(unmounter_ask(FS_UNMOUNT_LAZY) == -EBUSY);
+	CHECK(unmounter_ask(FS_UNMOUNT_LAZY, -1) == -EBUSY);
 	CHECK(write(other, &byte, 1) == 1 && read(other, &byte, 1) == 1 && is_mountpoint(dir));
-	CHECK(unmounter_ask(FS_UNMOUNT_LAZY) == 0 && !is_mountpoint(dir));
-	CHECK(unmounter_ask(FS_UNMOUNT_LAZY) == -ENOENT);
+	CHECK(unmounter_ask(FS_UNMOUNT_LAZY, -1) == 0 && !is_mountpoint(dir));
+	CHECK(unmounter_ask(FS_UNMOUNT_LAZY, -1) == -ENOENT);
 	unmounter_end();
 	CHECK(rmdir(dir) == 0);
 }
@@ -617,7 +617,7 @@ static void not_there(void)
 	CHECK(mkdir(real, 0700) == 0 && symlink(real, link) == 0);
 	CHECK(unmounter_start(&cfg, argv_play, &eb) == 0);
 	CHECK(unmounter_mount(4096, &eb) >= 0 && strstr(eb.text, "cannot find"));
-	CHECK(unmounter_ask(FS_UNMOUNT_LAZY) == -ENOENT && is_mountpoint(real));
+	CHECK(unmounter_ask(FS_UNMOUNT_LAZY, -1) == -ENOENT && is_mountpoint(real));
 	unmounter_end();
 	CHECK(umount2(real, MNT_DETACH) == 0 && rmdir(real) == 0 && unlink(link) == 0 && rmdir(dir) == 0);
 }
@@ -642,7 +642,7 @@ static void resolved(void)
 		CHECK(at && strcmp(at, dir) == 0);
 		free(at);
 	}
-	CHECK(unmounter_ask(FS_UNMOUNT_LAZY) == 0);
+	CHECK(unmounter_ask(FS_UNMOUNT_LAZY, -1) == 0);
 	unmounter_end();
 	rmdir(dir);
 }
@@ -689,17 +689,17 @@ static void stays(void)
 
 	CHECK(mkdtemp(dir) && unmounter_start(&cfg, argv_play, &eb) == 0);
 	/* Not mounted; but there is an answer, and so somebody there. */
-	CHECK(unmounter_ask(FS_UNMOUNT_LAZY) < 0 && unmounter_ask(FS_UNMOUNT_LAZY) != -ENOTCONN);
+	CHECK(unmounter_ask(FS_UNMOUNT_LAZY, -1) < 0 && unmounter_ask(FS_UNMOUNT_LAZY, -1) != -ENOTCONN);
 	pid = child();
 	for (unsigned i = 0; i < sizeof(sigs) / sizeof(sigs[0]); i++)
 		CHECK(kill(pid, sigs[i]) == 0);
-	CHECK(unmounter_ask(FS_UNMOUNT_LAZY) < 0 && unmounter_ask(FS_UNMOUNT_LAZY) != -ENOTCONN);
+	CHECK(unmounter_ask(FS_UNMOUNT_LAZY, -1) < 0 && unmounter_ask(FS_UNMOUNT_LAZY, -1) != -ENOTCONN);
 	/* An automount knows by the process group who makes its mount. */
 	CHECK(getpgid(pid) == getpgrp());
 	fd = unmounter_mount(65536, &eb);
 	CHECK(getsid(pid) == pid);
 	if (fd >= 0) {
-		CHECK(unmounter_ask(FS_UNMOUNT_LAZY) == 0);
+		CHECK(unmounter_ask(FS_UNMOUNT_LAZY, -1) == 0);
 		close(fd);
 	}
 	unmounter_end();
