@@ -172,6 +172,11 @@ static void one_ends(unsigned i, uint8_t how)
 static bool gives_up;                   /* the next that is given up ends by that... */
 static bool gives_up_some;              /* ...and each second one after it */
 
+void vfs_change_over(struct vfs_op *op)
+{
+	op->changes = 0;
+}
+
 bool vfs_give_up(struct vfs_op *op)
 {
 	unsigned i = 0;
