@@ -114,10 +114,10 @@ bool preload_fd_known(int fd);
 /* NULL: the kernel's, by what is known so far. */
 struct preload_file *preload_fd_get(int fd, size_t len);
 void preload_fd_put(struct preload_file *f);
-/* Is that still its number? It may be left meanwhile. */
+/* Is that still its number? The file may have been left meanwhile. */
 bool preload_fd_is(int fd, const struct preload_file *f);
-/* It is counted if its mount is known. */
-void preload_fd_leave(int fd, struct preload_file *f);
+/* By all its numbers, until they are closed. The caller has a reference. It is counted if its mount is known. */
+void preload_fd_leave(struct preload_file *f);
 
 /* The library's own descriptors, which the program does not know of and must not close: high numbers. */
 int preload_fd_keep(int fd);

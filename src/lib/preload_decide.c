@@ -212,7 +212,7 @@ static bool first_decision(int fd, int flags, struct preload_file *f, size_t len
 	if (!is_mapped(dev, sx.stx_ino))
 		return true;
 leave:
-	preload_fd_leave(fd, f);
+	preload_fd_leave(f);
 	return false;
 }
 
@@ -230,7 +230,7 @@ bool preload_decide(int fd, struct preload_file *f, size_t len, bool write)
 	if (!m)
 		return first_decision(fd, flags, f, len, write) && f->access != (write ? O_RDONLY : O_WRONLY);
 	if (flags < 0 || (flags & O_APPEND) || (flags & O_ACCMODE) != f->access || atomic_load(&m->dead)) {
-		preload_fd_leave(fd, f);
+		preload_fd_leave(f);
 		return false;
 	}
 	return f->access != (write ? O_RDONLY : O_WRONLY);

@@ -25,7 +25,7 @@
 
 /* What a word may be besides a file. */
 #define UNKNOWN ((struct preload_file *)0)
-#define LEFT    ((struct preload_file *)1)      /* to the kernel */
+#define LEFT    ((struct preload_file *)1)      /* to the kernel, from the beginning */
 #define KEPT    ((struct preload_file *)2)      /* the library's own */
 #define OPENED  ((struct preload_file *)3)      /* by us; not looked at yet */
 
@@ -45,6 +45,12 @@ static bool is_file(const struct preload_file *f)
 static struct preload_file *look(int fd)
 {
 	return (unsigned)fd < NUMBERS ? atomic_load_explicit(&table[fd], memory_order_acquire) : UNKNOWN;
+}
+
+/* A file that is left keeps its numbers: so nobody takes another file's number for one of them. */
+static bool is_kernels(const struct preload_file *f)
+{
+	return is_file(f) ? atomic_load_explicit(&f->left, memory_order_relaxed) : f != OPENED;
 }
 
 static void put(int fd, struct preload_file *f)
@@ -228,7 +234,7 @@ void preload_fd_inherited(bool exec)
 
 bool preload_fd_known(int fd)
 {
-	return (uintptr_t)look(fd) >= (uintptr_t)OPENED;
+	return !is_kernels(look(fd));
 }
 
 /* What is small costs no system call, as it may be one of many. Of a file that has never been looked at
@@ -242,7 +248,7 @@ struct preload_file *preload_fd_get(int fd, size_t len)
 {
 	struct preload_file *f = look(fd);
 
-	if ((uintptr_t)f < (uintptr_t)OPENED || preload_inside)
+	if (is_kernels(f) || preload_inside)
 		return NULL;
 	if ((len < preload_min ? small_is_kernels(f) : !preload_here()) || !table_lock())
 		return NULL;
@@ -263,25 +269,13 @@ void preload_fd_put(struct preload_file *f)
 
 bool preload_fd_is(int fd, const struct preload_file *f)
 {
-	const struct preload_file *now = look(fd);
-
-	return now == f || (now == LEFT && atomic_load(&f->left));
+	return look(fd) == f;
 }
 
-/* The caller has a reference. Its other numbers see `left`. */
-void preload_fd_leave(int fd, struct preload_file *f)
+void preload_fd_leave(struct preload_file *f)
 {
 	if (!atomic_exchange(&f->left, true) && atomic_load(&f->mount))
 		atomic_fetch_add(&preload_counts.left, 1);
-	if (!table_lock()) {
-		share(fd);
-		return;
-	}
-	if (look(fd) == f) {
-		put(fd, LEFT);
-		f->numbers--;
-	}
-	table_unlock();
 }
 
 /* ---- ours ---- */

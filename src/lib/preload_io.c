@@ -120,10 +120,10 @@ static void count(bool write, size_t n)
 }
 
 /* EBADF: the attached open file has been closed, and the number is another one's. That was not by here. */
-static void if_closed(int fd, struct preload_file *f, int error)
+static void if_closed(struct preload_file *f, int error)
 {
 	if (error == -EBADF)
-		preload_fd_leave(fd, f);
+		preload_fd_leave(f);
 }
 
 /* What the server writes is not held against it otherwise. The kernel sends the signal. */
@@ -158,7 +158,7 @@ static ssize_t write_past(const struct preload_call *c, struct preload_file *f, 
 	preload_changed(f);
 	if (same)
 		drop_pages(c->fd, (off_t)r->offset, r->len);
-	if_closed(c->fd, f, error);
+	if_closed(f, error);
 	if (done)
 		count(true, done);
 	if (error && same && kernel_knows(error, true))
@@ -177,7 +177,7 @@ static ssize_t read_past(const struct preload_call *c, struct preload_file *f, s
 	size_t done = preload_read(lane, f, r, st, &to, &error);
 	bool same = preload_fd_is(c->fd, f);
 
-	if_closed(c->fd, f, error);
+	if_closed(f, error);
 	if (done || !error)
 		count(false, done);
 	atomic_store(&f->next, r->offset + done);
@@ -201,7 +201,7 @@ static struct preload_lane *lane_for(int fd, struct preload_file *f, uint32_t *n
 	if (rc == -ENOTCONN)
 		atomic_store(&lane->mount->dead, true);
 	if (rc != -EDQUOT && rc != -ENOSPC && rc != -EAGAIN) /* for now */
-		preload_fd_leave(fd, f);
+		preload_fd_leave(f);
 	return NULL;
 }
 
@@ -266,7 +266,7 @@ static bool past(const struct preload_call *c, struct preload_file *f, off_t off
 	off_t by;
 
 	if (!preload_stamp(c->fd, f, ahead || has, &st)) {
-		preload_fd_leave(c->fd, f);
+		preload_fd_leave(f);
 		return false;
 	}
 	if (c->write ? too_long(offset, len) : !has && kernel_reads(c->fd, f, &r, st.size))

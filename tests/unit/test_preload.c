@@ -707,15 +707,15 @@ static void log_is_rotated(void)
 }
 
 /* What is left of a write goes to nobody else's file, and that file's offset stays. */
-Test(preload, a_number_that_becomes_another_file_meanwhile)
+static void writes_while_the_number_changes(int flags, void (*meanwhile)(void))
 {
 	char other[sizeof(path) + 6];
 	struct stat st;
 
 	snprintf(other, sizeof(other), "%s.other", path);
-	second = open(other, O_RDWR | O_CREAT | O_EXCL, 0600);
+	second = open(other, O_RDWR | O_CREAT | O_EXCL | flags, 0600);
 	cr_assert(second >= 0 && !unlink(other));
-	fake_rings.meanwhile = log_is_rotated;
+	fake_rings.meanwhile = meanwhile;
 	fake_rings.write_error = -EBADF;
 	fake_rings.write_error_at = 2 * MIB;
 	cr_expect_eq(write(fd, data, 4 * MIB), 2 * MIB);
@@ -723,6 +723,56 @@ Test(preload, a_number_that_becomes_another_file_meanwhile)
 	cr_expect_eq(st.st_size, 0);
 	cr_expect_eq(at(), 0);
 	close(second);
+}
+
+Test(preload, a_number_that_becomes_another_file_meanwhile)
+{
+	writes_while_the_number_changes(0, log_is_rotated);
+}
+
+static void *leaves_the_file(void *arg)
+{
+	cr_assert_eq(fcntl(fd, F_SETFL, O_APPEND), 0);
+	cr_assert_eq(pread(fd, got, MIB, 0), MIB);
+	return arg;
+}
+
+static void file_is_left_and_log_is_rotated(void)
+{
+	pthread_t t;
+
+	cr_assert_eq(pthread_create(&t, NULL, leaves_the_file, NULL), 0);
+	pthread_join(t, NULL);
+	cr_assert_eq(preload_counts.left, 1);
+	log_is_rotated();
+}
+
+/* The old one and the new one are the kernel's, each by itself. */
+Test(preload, a_number_that_is_left_and_becomes_another_file)
+{
+	writes_while_the_number_changes(O_APPEND, file_is_left_and_log_is_rotated);
+}
+
+/* What is left of a write goes to its own file as long as the number is that. */
+static void file_is_left(void)
+{
+	pthread_t t;
+
+	cr_assert_eq(pthread_create(&t, NULL, leaves_the_file, NULL), 0);
+	pthread_join(t, NULL);
+	cr_assert_eq(fcntl(fd, F_SETFL, 0), 0);
+}
+
+Test(preload, a_file_that_is_left_meanwhile)
+{
+	fake_rings.meanwhile = file_is_left;
+	fake_rings.write_error = -EINVAL;
+	fake_rings.write_error_at = 2 * MIB;
+	cr_expect_eq(write(fd, data + 7, 4 * MIB), 4 * MIB);
+	cr_expect_eq(at(), 4 * MIB);
+	cr_expect_eq(pread(fd, got, 4 * MIB, 0), 4 * MIB);
+	cr_expect_eq(memcmp(got, data + 7, 4 * MIB), 0);
+	is_past(0, 1);
 }
 
 /* The C library closes it by itself. */
