@@ -140,17 +140,12 @@ void client_on_answer(struct loop_msg *m)
 /* false: not yet. */
 static bool client_forget(struct client *c, unsigned i)
 {
-	struct rings *r = c->r;
-
 	if (c->memory[i].piece < 0)
 		return true;
-	if (!lent_remove(&r->vfs->cl->arena.lent, (unsigned)c->memory[i].piece))
+	if (!lent_remove(&c->r->vfs->cl->arena.lent, (unsigned)c->memory[i].piece))
 		return false;
 	c->memory[i].piece = -1;
-	pthread_mutex_lock(&r->mu);
-	c->bytes -= c->memory[i].len;
-	c->user->bytes -= c->memory[i].len;
-	pthread_mutex_unlock(&r->mu);
+	client_uncount_memory(c, c->memory[i].len);
 	return true;
 }
 

@@ -46,3 +46,5 @@ void client_on_broken(struct loop_msg *m);
 /* Does what is asked, with the descriptor that has come, which stays the caller's, or -1; and answers, or
  * orders that. */
 void client_do(struct client *c, const struct ring_request *q, int fd);
+/* The client has a piece of memory of that length less. */
+void client_uncount_memory(struct client *c, uint64_t len);

@@ -110,7 +110,7 @@ struct ring {
 struct user {
 	struct list node;
 	uid_t uid;
-	unsigned clients, rings, tokens;
+	unsigned clients, rings, tokens, pieces; /* of memory */
 	uint64_t bytes;
 };
 

@@ -135,24 +135,38 @@ static int client_free_memory(const struct client *c)
 	return -1;
 }
 
-/* Counts the bytes; negative: gives them back. */
-static int client_count_bytes(struct client *c, int64_t n, struct errbuf *eb)
-{
-	struct rings *r = c->r;
-	uint64_t most = r->cfg.most_bytes, has;
-	int rc = 0;
+/* Of the pieces that there are for all: a user has one for each thread that the preload serves, and leaves some. */
+#define USER_PIECES (LENT_PIECES / 4 * 3)
 
-	pthread_mutex_lock(&r->mu);
-	has = c->user->bytes;
-	if (n > 0 && (has > most || (uint64_t)n > most - has)) {
-		rc = -EDQUOT;
-	} else {
-		c->bytes += (uint64_t)n;
-		c->user->bytes += (uint64_t)n;
+static int client_count_memory(struct client *c, uint64_t len, struct errbuf *eb)
+{
+	uint64_t most = c->r->cfg.most_bytes, has;
+	struct user *u = c->user;
+	unsigned pieces;
+	bool fits;
+
+	pthread_mutex_lock(&c->r->mu);
+	has = u->bytes;
+	pieces = u->pieces;
+	fits = pieces < USER_PIECES && has <= most && len <= most - has;
+	if (fits) {
+		c->bytes += len;
+		u->bytes += len;
+		u->pieces++;
 	}
-	pthread_mutex_unlock(&r->mu);
-	return rc ? err_set(eb, rc, "a user's programs may lend %llu MiB in all, and have lent %llu",
-			    (unsigned long long)most >> 20, (unsigned long long)has >> 20) : 0;
+	pthread_mutex_unlock(&c->r->mu);
+	return fits ? 0 : err_set(eb, -EDQUOT, "a user's programs may lend %llu MiB in %u pieces, and have lent %llu"
+				  " in %u", (unsigned long long)most >> 20, USER_PIECES,
+				  (unsigned long long)has >> 20, pieces);
+}
+
+void client_uncount_memory(struct client *c, uint64_t len)
+{
+	pthread_mutex_lock(&c->r->mu);
+	c->bytes -= len;
+	c->user->bytes -= len;
+	c->user->pieces--;
+	pthread_mutex_unlock(&c->r->mu);
 }
 
 static void client_do_memory(struct client *c, const struct ring_request *q, int fd)
@@ -163,14 +177,14 @@ static void client_do_memory(struct client *c, const struct ring_request *q, int
 
 	rc = i < 0 ? err_set(&eb, -EMFILE, "a program has %u pieces of memory at most", RING_MEMORIES) :
 	     q->value > INT64_MAX ? err_set(&eb, -EINVAL, "so much memory there is not") :
-	     client_count_bytes(c, (int64_t)q->value, &eb);
+	     client_count_memory(c, q->value, &eb);
 	if (rc) {
 		client_refuse(c, rc, eb.text);
 		return;
 	}
 	piece = lent_add(lent, fd, q->value, &eb);
 	if (piece < 0) {
-		client_count_bytes(c, -(int64_t)q->value, NULL);
+		client_uncount_memory(c, q->value);
 		client_refuse(c, piece, eb.text);
 		return;
 	}

@@ -90,7 +90,7 @@ extern int fake_reg_error, fake_bind_error, fake_unbind_error;
 
 /* The pieces of the domain, as every connection has them registered. The test fills them in. And
  * what reg_pieces returns. */
-#define FAKE_PIECES 16u
+#define FAKE_PIECES 256u
 extern struct fab_mr fake_pieces[FAKE_PIECES];
 extern _Atomic int fake_pieces_error;
 

@@ -170,6 +170,32 @@ Test(ring, a_user_has_so_much_and_no_more)
 	run_until(&lent_now, 0);
 }
 
+/* Small ones, too: there are only so many for all users. */
+Test(ring, a_user_has_so_many_pieces_and_leaves_some)
+{
+	const struct ring_request small = { .what = RING_MEMORY, .value = PAGE };
+	struct program p[LENT_PIECES / RING_MEMORIES];
+	unsigned n = 0, most = LENT_PIECES / 4 * 3;
+	int fd = make_memfd(PAGE, true);
+
+	for (unsigned i = 0; i < LENT_PIECES / RING_MEMORIES; i++) {
+		dial(&p[i]);
+		for (unsigned k = 0; k < RING_MEMORIES && n < most; k++, n++)
+			cr_assert_eq(ask(&p[i], small, fd, NULL), 0, "%u: %s", n, p[i].answer.why);
+	}
+	cr_assert_eq(n, most);
+	cr_assert_eq(ask(&p[3], small, fd, NULL), -EDQUOT);
+	cr_assert_not_null(strstr(p[3].answer.why, "192 pieces"), "%s", p[3].answer.why);
+	cr_assert_eq(lent_now, most);
+	hang_up(&p[0]);
+	run_until(&lent_now, most - RING_MEMORIES);
+	cr_assert_eq(ask(&p[3], small, fd, NULL), 0);
+	close(fd);
+	for (unsigned i = 1; i < LENT_PIECES / RING_MEMORIES; i++)
+		hang_up(&p[i]);
+	run_until(&lent_now, 0);
+}
+
 /* ---- the end ---- */
 
 Test(ring, a_program_that_dies_gives_all_back_when_the_server_has_answered)
