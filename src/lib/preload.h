@@ -32,7 +32,7 @@
  * read ahead of. That is not O_DIRECT's: another process on this mount may write the next bytes while
  * they lie here already. So what lies here is given out only if fstat() says that the file is
  * as it was before that was asked for, and had been so for a while then (PRELOAD_REST_S: the
- * server's clock has ticks). That is what the page cache gives: who writes on this mount makes
+ * server's clock has ticks), by our clock, as the server's may be behind. That is what the page cache gives: who writes on this mount makes
  * the kernel forget the attributes, and of who writes elsewhere they know as soon as the kernel does. Own
  * writes, locks, fsync() and lseek() drop it, too.
  *
@@ -52,6 +52,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <time.h>
 
 #include "lib/nfsrdma.h"
 
@@ -62,6 +63,8 @@
 /* How far a sequential reader is read ahead of, and since when a file must not have changed for that. */
 #define PRELOAD_AHEAD  (3u << 20)
 #define PRELOAD_REST_S 2
+/* Times of the server that are older than this say so themselves: its clock is not as far behind. */
+#define PRELOAD_OLD_S  300
 
 /* Further than any kernel reads ahead. */
 #define PRELOAD_FAR    (8u << 20)
@@ -83,6 +86,14 @@ struct preload_mount {
 	struct preload_lane *idle;      /* of threads that have ended; preload_lane.c's lock */
 };
 
+/* What says that a file is as it was. */
+struct preload_stamp {
+	int64_t mtime_s, ctime_s;
+	uint32_t mtime_ns, ctime_ns;
+	uint64_t size;
+	unsigned changes;
+};
+
 struct preload_file {
 	pthread_mutex_t offset;         /* the kernel's, between our lseek()s */
 	uint64_t id;                    /* no other one has had it */
@@ -100,6 +111,9 @@ struct preload_file {
 	_Atomic uint64_t seen, next;
 	atomic_uint looks;
 	atomic_bool was_cached;
+	pthread_mutex_t rest;           /* for: */
+	struct preload_stamp resting;   /* the last one that was seen, */
+	time_t rests_from;              /* since then, of CLOCK_MONOTONIC; 0: none */
 };
 
 /* `flags` are open()'s. */
@@ -144,19 +158,13 @@ void preload_forget_all(void);
 
 /* ---- whose is it: any thread ---- */
 
-/* What says that a file is as it was. */
-struct preload_stamp {
-	int64_t mtime_s, ctime_s;
-	uint32_t mtime_ns, ctime_ns;
-	uint64_t size;
-	unsigned changes;
-};
-
 /* The kernel's answer for `fd` is f's, and what is asked for may go past. */
 bool preload_decide(int fd, struct preload_file *f, size_t len, bool write);
 /* `fresh`: as fstat(), which may ask the server. False: it is another file than f. */
 bool preload_stamp(int fd, const struct preload_file *f, bool fresh, struct preload_stamp *st);
-bool preload_at_rest(const struct preload_stamp *st);
+bool preload_same_stamp(const struct preload_stamp *a, const struct preload_stamp *b);
+/* May it be read ahead of? It is noted that f has the stamp now. */
+bool preload_at_rest(struct preload_file *f, const struct preload_stamp *st);
 bool preload_cached(int fd, struct preload_file *f, uint64_t offset, size_t len);
 /* What lies here of that file is not good any more. */
 void preload_changed(const struct preload_file *f);

@@ -162,11 +162,40 @@ bool preload_stamp(int fd, const struct preload_file *f, bool fresh, struct prel
 	return true;
 }
 
-bool preload_at_rest(const struct preload_stamp *st)
+bool preload_same_stamp(const struct preload_stamp *a, const struct preload_stamp *b)
+{
+	return a->mtime_s == b->mtime_s && a->mtime_ns == b->mtime_ns && a->ctime_s == b->ctime_s &&
+	       a->ctime_ns == b->ctime_ns && a->size == b->size && a->changes == b->changes;
+}
+
+/* By our clock, which the server's may be behind. */
+static bool is_old(const struct preload_stamp *st)
 {
 	time_t now = time(NULL);
 
-	return now - st->mtime_s > PRELOAD_REST_S && now - st->ctime_s > PRELOAD_REST_S;
+	return now - st->mtime_s > PRELOAD_OLD_S && now - st->ctime_s > PRELOAD_OLD_S;
+}
+
+/* That is longer than PRELOAD_REST_S, whatever the server's clock says. */
+static bool seen_long(struct preload_file *f, const struct preload_stamp *st)
+{
+	struct timespec now;
+	bool is;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	pthread_mutex_lock(&f->rest);
+	if (!f->rests_from || !preload_same_stamp(&f->resting, st)) {
+		f->resting = *st;
+		f->rests_from = now.tv_sec;
+	}
+	is = now.tv_sec - f->rests_from > PRELOAD_REST_S;
+	pthread_mutex_unlock(&f->rest);
+	return is;
+}
+
+bool preload_at_rest(struct preload_file *f, const struct preload_stamp *st)
+{
+	return is_old(st) || seen_long(f, st);
 }
 
 static bool worth_it(struct preload_file *f, const struct statx *sx, size_t len, bool write)

@@ -124,6 +124,7 @@ static struct preload_file *make(void)
 	spare = f->spare;
 	memset(f, 0, sizeof(*f));
 	pthread_mutex_init(&f->offset, NULL);
+	pthread_mutex_init(&f->rest, NULL);
 	f->id = ++last_id;
 	f->numbers = 1;
 	return f;
@@ -134,6 +135,7 @@ static void drop_if_unused(struct preload_file *f)
 	if (f->refs || f->numbers)
 		return;
 	pthread_mutex_destroy(&f->offset);
+	pthread_mutex_destroy(&f->rest);
 	f->spare = spare;
 	spare = f;
 }

@@ -274,7 +274,7 @@ static bool past(const struct preload_call *c, struct preload_file *f, off_t off
 	lane = lane_for(c->fd, f, &r.file);
 	if (!lane)
 		return false;
-	r.ahead = ahead && r.offset && preload_at_rest(&st);
+	r.ahead = ahead && preload_at_rest(f, &st) && r.offset;
 	by = whole(c, offset, len, st.size);
 	offset = offset_moves(c, offset, by);
 	if (offset < 0)

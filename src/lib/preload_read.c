@@ -76,19 +76,13 @@ bool preload_read_has(const struct preload_lane *lane, const struct preload_file
 	return lane->count && lane->window_of == f->id && p->offset + p->taken == offset;
 }
 
-static bool same(const struct preload_stamp *a, const struct preload_stamp *b)
-{
-	return a->mtime_s == b->mtime_s && a->mtime_ns == b->mtime_ns && a->ctime_s == b->ctime_s &&
-	       a->ctime_ns == b->ctime_ns && a->size == b->size && a->changes == b->changes;
-}
-
 /* What is asked for from now on is at least as new as `st`. */
 static int window_at(struct preload_lane *lane, const struct preload_file *f, uint64_t offset,
 		     const struct preload_stamp *st)
 {
 	int rc = 0;
 
-	if (!preload_read_has(lane, f, offset) || !same(&lane->stamp, st)) {
+	if (!preload_read_has(lane, f, offset) || !preload_same_stamp(&lane->stamp, st)) {
 		rc = window_drop(lane);
 		lane->window_of = f->id;
 		lane->end = offset;

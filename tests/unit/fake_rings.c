@@ -187,6 +187,12 @@ int nfsrdma_wait(struct nfsrdma_queue *q, struct nfsrdma_done *to, unsigned min,
 	return 1;
 }
 
+static void set_back(struct statx_timestamp *t)
+{
+	t->tv_sec -= fake_rings.behind_s;
+	t->tv_nsec = 0;
+}
+
 /* What the kernel has of a file may be older than the file. */
 int statx(int dir, const char *name, int flags, unsigned mask, struct statx *out)
 {
@@ -194,5 +200,9 @@ int statx(int dir, const char *name, int flags, unsigned mask, struct statx *out
 
 	if (rc == 0 && (fake_rings.old_times || (fake_rings.old_known && (flags & AT_STATX_DONT_SYNC))))
 		out->stx_mtime = out->stx_ctime = (struct statx_timestamp){ .tv_sec = 1000000000 };
+	if (rc == 0 && fake_rings.behind_s) {
+		set_back(&out->stx_mtime);
+		set_back(&out->stx_ctime);
+	}
 	return rc;
 }

@@ -17,6 +17,7 @@ struct fake_rings {
 	bool cached;                    /* what preload_cached() says */
 	bool old_times;                 /* statx() says that no file has changed for long... */
 	bool old_known;                 /* ...if it does not have to ask the server */
+	unsigned behind_s;              /* the server's clock, which counts seconds */
 };
 
 extern struct fake_rings fake_rings;

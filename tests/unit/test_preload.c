@@ -39,13 +39,11 @@ static void poke(const char *what, size_t n, off_t at)
 	syscall(SYS_close, other);
 }
 
-/* The file has been at rest for long. */
+/* The file is at rest, as far as its reader has seen. */
 static void age(void)
 {
-	const struct timespec old[2] = { { .tv_sec = 1000000000 }, { .tv_sec = 1000000000 } };
-
-	utimensat(AT_FDCWD, path, old, 0);
-	sleep(PRELOAD_REST_S + 1); /* of the ctime, nobody can set that */
+	cr_assert_eq(pread(fd, got, MIB, 0), MIB);
+	sleep(PRELOAD_REST_S + 1);
 }
 
 static void begin(void)
@@ -327,6 +325,43 @@ Test(preload, not_ahead_of_a_file_that_changes)
 	for (size_t i = 0; i < 20; i++)
 		reads(131072, (off_t)(i * 131072));
 	cr_expect_eq(fake_rings.reads, 20);
+}
+
+/* Its times look as if it had been at rest for long; both changes are of one second, and look the same. */
+Test(preload, ahead_is_not_what_was_when_the_servers_clock_is_behind)
+{
+	time_t now = time(NULL);
+
+	fake_rings.behind_s = 10;
+	while (time(NULL) == now)
+		;
+	poke(data, 1, 0);
+	reads(MIB, 0);
+	reads(MIB, MIB);
+	poke("poked", 5, 2 * MIB);
+	memcpy(data + 2 * MIB, "poked", 5);
+	reads(MIB, 2 * MIB);
+}
+
+Test(preload, ahead_when_the_servers_clock_is_behind)
+{
+	fake_rings.behind_s = 10;
+	age();
+	fake_rings.reads = 0;
+	for (size_t i = 0; i < 20; i++)
+		reads(131072, (off_t)(i * 131072));
+	cr_expect_lt(fake_rings.reads, 20, "%u", fake_rings.reads);
+}
+
+Test(preload, ahead_begins_anew_after_a_change)
+{
+	age();
+	poke("poked", 5, 8 * MIB);
+	memcpy(data + 8 * MIB, "poked", 5);
+	fake_rings.reads = 0;
+	for (size_t i = 0; i < 20; i++)
+		reads(131072, (off_t)(i * 131072));
+	cr_expect_eq(fake_rings.reads, 20, "%u", fake_rings.reads);
 }
 
 Test(preload, ahead_is_not_what_was)
