@@ -12,7 +12,8 @@
  *
  *     drc_take      not known: makes an entry that "runs", and the server gets the call
  *                   answered before: answers again from here
- *                   still runs: the call waits for the answer; only the newest one does
+ *                   still runs: the call waits for the answer. Only the newest one does, and the
+ *                   one that waited before ends without an answer
  *     drc_answered  the entry keeps the answer, and a waiting call gets it
  *     drc_gone      the call will never be answered: a waiting call takes its place
  *
@@ -227,9 +228,22 @@ static void add(struct gw_drc *d, struct gw_call *k, uint64_t sum)
 
 /* ---- The three steps ---- */
 
+/* A later call waits in place of this one: its client has given it up, or has sent it again. Nobody
+ * else would end it: the server does not have it. */
+static void give_up(struct gw_call *waited)
+{
+	struct gw_pair *p = waited->pair;
+
+	waited->drc = NULL;
+	waited->answered = true;
+	pair_call_done(waited);
+	pair_linger_check(p);
+}
+
 bool drc_take(struct gw_call *k)
 {
 	struct gw_drc *d = &k->pair->gw->drc;
+	struct gw_call *waited;
 	struct gw_drc_entry *e;
 	uint64_t sum;
 
@@ -248,10 +262,11 @@ bool drc_take(struct gw_call *k)
 		reply_repeat(k, e->reply, e->reply_len);
 		return true;
 	}
-	if (e->waits)
-		e->waits->drc = NULL;   /* its client has given up, or has sent it again */
+	waited = e->waits;
 	e->waits = k;
 	k->drc = e;
+	if (waited)
+		give_up(waited);
 	return true;
 }
 

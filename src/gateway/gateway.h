@@ -406,7 +406,8 @@ void drc_kept_init(struct gw_drc_kept *l);
 void drc_clear(struct gw_drc *d);
 /*
  * Looks up a call that is about to be passed on. true: do not pass it on. Either it has its
- * answer, and may be gone, or it gets it together with the call that it repeats.
+ * answer, and may be gone, or it gets it together with the call that it repeats. One that has
+ * waited so for the same call is gone.
  */
 bool drc_take(struct gw_call *k);
 /* k->reply has come. */

@@ -662,6 +662,50 @@ Test(gateway, v3_call_that_still_runs, .init = setup, .fini = drc_teardown)
 	cr_assert_eq(cl_dial(false), 0);
 }
 
+/* Of those that come again on one connection too, only the newest waits. The others give their memory
+ * back at once. */
+Test(gateway, v3_calls_that_wait_no_longer_end, .init = setup, .fini = drc_teardown)
+{
+	size_t before = gw.memory.taken, one;
+
+	srv.mute = true;
+	ANSWER(REPLY_OK, 17);
+	cl_send(WORDS(MKDIR9));
+	RUN_UNTIL(srv.records == 1);
+	one = gw.memory.taken - before;
+	for (unsigned i = 0; i < 3; i++)
+		cl_send(WORDS(MKDIR9));
+	RUN_UNTIL(gw.ncalls == 4);
+	cr_expect_eq(the_pair()->ncalls, 2);
+	cr_expect_eq(gw.memory.taken, before + 2 * one);
+	srv_answer(&srv.conns[0]);
+	RUN_UNTIL(cl.messages == 2 && the_pair()->ncalls == 0);
+	cr_expect_eq(gw.memory.taken, before);
+	cr_expect_eq(srv.records, 1);
+}
+
+/* Its client has given that connection up, and the gateway kept it for this call only. */
+Test(gateway, v3_call_that_waits_no_longer_ends_its_pair, .init = setup, .fini = drc_teardown)
+{
+	faults("late@2=600000");
+	srv.mute = true;
+	ANSWER(REPLY_OK, 17);
+	cl_send(WORDS(MKDIR9));
+	RUN_UNTIL(srv.records == 1);
+	cl_redial();
+	cl_send(WORDS(MKDIR9));
+	RUN_UNTIL(gw.ncalls == 2);
+	cl_redial();
+	RUN_UNTIL(srv.nconns == 3);
+	cr_assert(the_pair()->lingers && container_of(the_pair()->node.next, struct gw_pair, node)->lingers);
+	/* This passes the second one on first: both wait for the first one. */
+	cl_send(WORDS(MKDIR9));
+	RUN_UNTIL(gw.pairs.next->next->next == &gw.pairs);
+	srv_answer(&srv.conns[0]);
+	RUN_UNTIL(cl.messages == 1);
+	cr_assert(got(0) == XID && got(13) == 17 && srv.records == 1);
+}
+
 #define MKDIR_OF(n) HEAD(0), 0, 0, 0, NFS_CALL(3, 9), 4, n
 
 /* More calls than the cache keeps for those who have their replies. */
