@@ -213,7 +213,7 @@ static void reset_call(struct rr_call *call)
 	call->state = RR_CALL_WAITING;
 	call->pinned = false;
 	call->sent = call->replied = call->unmapping = call->data_inline = false;
-	call->sends = call->bad = 0;
+	call->sends = call->bad = call->bad_at = 0;
 	call->placed = false;
 	call->placed_len = 0;
 	call->recv = NULL;

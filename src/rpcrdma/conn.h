@@ -140,7 +140,7 @@ struct rr_call {
 	bool pinned;            /* to its link: rr_submit_on() */
 	bool unmapping;         /* the peer may still reach what is in mrs */
 	unsigned sends;         /* how often it went on the wire; > 1: a replay */
-	unsigned bad;           /* malformed replies to it */
+	unsigned bad, bad_at;   /* sendings that had malformed replies; which was the last such */
 	bool data_inline;       /* `send` has been copied into msg for this sending */
 	struct arena_buf *chunk;        /* what this sending's chunks need (send.c); or NULL */
 	uint32_t chunk_room;    /* bytes of it that the peer may write */

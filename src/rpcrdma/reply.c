@@ -153,9 +153,11 @@ static int take_error(struct rr_conn *c, const struct rr_header *h)
 
 static void bad_reply(struct rr_link *link, struct rr_call *call, const char *what)
 {
-	call->bad++;
+	/* More of them may come for this sending before the link is closed. */
+	call->bad += call->bad_at != call->sends;
+	call->bad_at = call->sends;
 	stat_add(link->conn->st, STAT_RPC_BAD_REPLIES, 1);
-	log_debug("%s: call %08x, reply %u of this kind", what, call->xid, call->bad);
+	log_debug("%s: call %08x, sending %u that was answered so", what, call->xid, call->bad);
 	rr_link_reset(link, -EBADMSG, what);
 }
 

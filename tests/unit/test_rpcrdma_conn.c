@@ -424,6 +424,23 @@ Test(conn, malformed_reply_then_a_good_one, .init = setup, .fini = teardown)
 	cr_assert(b->dones == 1 && b->status == 0);
 }
 
+/* They may all have come before the link is closed. */
+Test(conn, malformed_replies_to_one_sending_count_once, .init = setup, .fini = teardown)
+{
+	struct test_call *a = submit(0);
+
+	deliver(a, WORDS(0, 1, 8, 0));
+	for (unsigned i = 1; i < RR_BAD_MAX; i++)
+		deliver_to(a, WORDS(0, 1, 8, 0));
+	cr_assert_eq(downs, 0);
+	spin_loop();
+	cr_assert(downs == 1 && a->dones == 0);
+	up();
+	fake_complete(0);
+	reply(a, 8);
+	cr_assert(a->dones == 1 && a->status == 0 && a->rr.sends == 2);
+}
+
 Test(conn, message_without_an_xid_is_not_waited_for, .init = setup, .fini = teardown)
 {
 	struct test_call *a = submit(0);
