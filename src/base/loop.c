@@ -226,14 +226,20 @@ void loop_unpoll(struct loop_poller *p)
 	list_del(&p->node);
 }
 
-/* true: some have found work. */
+/* true: some have found work. Those still to be called are on a list of their own, so that one may
+ * remove any other. */
 static bool run_pollers(struct loop *l, bool sleeps)
 {
 	bool worked = false;
+	struct list todo;
+	struct list *n;
 
-	list_for_each_safe(n, tmp, &l->pollers) {
+	list_init(&todo);
+	list_splice_tail(&todo, &l->pollers);
+	while ((n = list_pop(&todo))) {
 		struct loop_poller *p = container_of(n, struct loop_poller, node);
 
+		list_add_tail(&l->pollers, n);
 		worked |= p->fn(p, sleeps);
 	}
 	return worked;

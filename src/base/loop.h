@@ -36,7 +36,7 @@ struct loop_timer {
 struct loop_poller {
 	struct list node;       /* in the loop's list, or unlinked */
 	/* Once a round; true: it has found work. sleeps: the loop is about to sleep, and whoever has work
-	 * from now on has to wake it, by a file. It may remove itself. */
+	 * from now on has to wake it, by a file. It may add and remove any poller, itself included. */
 	bool (*fn)(struct loop_poller *p, bool sleeps);
 };
 
@@ -65,8 +65,10 @@ void loop_timer_init(struct loop_timer *t, void (*fn)(struct loop_timer *t));
 void loop_timer_set(struct loop *l, struct loop_timer *t, unsigned delay_ms);
 void loop_timer_clear(struct loop_timer *t);
 
+/* p belongs to the caller and must stay until loop_unpoll(). If a poller adds it, it is called from the
+ * next round on. */
 void loop_poll(struct loop *l, struct loop_poller *p);
-/* Does nothing if it is not in a loop; p->node was initialized. */
+/* p is not called again, even in this round. Does nothing if it is not in a loop; p->node was initialized. */
 void loop_unpoll(struct loop_poller *p);
 
 /* Any thread: m->fn(m) will run on the loop's thread. Messages of one sender keep their

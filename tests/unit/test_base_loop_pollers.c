@@ -8,6 +8,7 @@ struct poller {
 	unsigned work;                  /* for so many rounds it finds some */
 	unsigned late_work;             /* found by so many calls before a sleep */
 	struct loop_timer *starts;      /* a timer, in the first round */
+	struct loop_poller *ends;       /* another poller, in the first round */
 };
 
 static bool poll_fn(struct loop_poller *lp, bool sleeps)
@@ -18,6 +19,8 @@ static bool poll_fn(struct loop_poller *lp, bool sleeps)
 		return ++p->sleeps <= p->late_work;
 	if (!p->rounds++ && p->starts)
 		loop_timer_set(loop, p->starts, 0);
+	if (p->ends)
+		loop_unpoll(p->ends);
 	return p->rounds <= p->work;
 }
 
@@ -64,4 +67,20 @@ Test(loop, a_poller_that_is_gone_is_not_called)
 	loop_unpoll(&poller.p);
 	run_for(1);
 	cr_assert_eq(poller.rounds + poller.sleeps, 0);
+}
+
+/* What one poller finds may end the owner of another. */
+Test(loop, a_poller_may_remove_the_next_one)
+{
+	struct poller next = { .p = { .fn = poll_fn } }, last = next;
+
+	poller.ends = &next.p;
+	loop_poll(loop, &poller.p);
+	loop_poll(loop, &next.p);
+	loop_poll(loop, &last.p);
+	run_for(1);
+	cr_assert_eq(next.rounds + next.sleeps, 0);
+	cr_assert(last.rounds && last.rounds == poller.rounds && last.sleeps == poller.sleeps);
+	loop_unpoll(&poller.p);
+	loop_unpoll(&last.p);
 }
