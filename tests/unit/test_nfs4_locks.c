@@ -473,6 +473,26 @@ Test(nfs4_locks, refused)
 	}
 }
 
+static void loses_the_session(void)
+{
+	server.reclaim[0] = 0;
+	server.badsession = 1;
+	server.executed = NULL;
+}
+
+/* An open is told "later", and then its call ends with the session: that is no answer to what it reclaims. */
+Test(nfs4_locks, the_session_is_lost_behind_a_delay)
+{
+	fake_times.later_ms = 1;
+	cr_assert_eq(lock(0, 10, true), 0);
+	server.reclaim[0] = NFS4ERR_DELAY;
+	server.executed = loses_the_session;
+	restart();
+	cr_assert_eq(atomic_load(&open_nr(0)->locks_lost), 0);
+	cr_assert_eq(strcspn(server.log, "K"), strlen(server.log) - 2, "%s", server.log);
+	expect_open(0, false);
+}
+
 /* For longer than a lease period: it is lost, and nothing else waits for it. */
 Test(nfs4_locks, reclaims_that_are_always_delayed)
 {

@@ -214,7 +214,8 @@ static int nfs4_recover_reopen(struct nfs_server *s, struct nfs_open *o, bool re
 	if (reclaim && n->opens_are == NFS4_OPENS_ELSEWHERE)
 		return not_reclaimed(s, o);
 	rc = reopen_narrower(s, o, reclaim, in_vain, &status);
-	if (rc && reclaim && no_reclaim(status))
+	/* The status may be of an earlier answer, if its call ended with the session. */
+	if (rc && reclaim && !may_not_go_on(rc) && no_reclaim(status))
 		return not_reclaimed(s, o);
 	if (rc && nfs4_is_later(status) && !reclaim) {
 		n->delayed++;
