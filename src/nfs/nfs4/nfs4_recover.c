@@ -467,7 +467,7 @@ int nfs4_recover(struct nfs_server *s)
 	/* Single opens are lost only as often as calls use them, so that needs no
 	 * pauses. */
 	s->client->control->counts = more_than_opens;
-	if (rc >= 0 && more_than_opens && !s->client->control->quiet)
+	if (rc == 0 && more_than_opens && !s->client->control->quiet)
 		log_info("state on %s recovered", s->name);
 	return rc;
 }
