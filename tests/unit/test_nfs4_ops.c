@@ -1515,7 +1515,7 @@ Test(nfs4, reopen)
 	};
 
 	atomic_store(&n4.lease_s, 90);
-	n4.reclaim_ns = mono_ns();
+	n4.later_ns = 0;
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		struct nfs4_ctl k = { .c = call4(NFS4_OP_REOPEN), .reclaim = t[i].reclaim };
 
@@ -1538,6 +1538,30 @@ Test(nfs4, reopen)
 			play_all_cuts(&c, def_of(NFS4_OP_REOPEN), &hooks4);
 		}
 	}
+}
+
+/* "Later" since when? Each other answer begins anew. */
+static int reopen_is_told(uint32_t status)
+{
+	struct nfs4_ctl k = { .c = call4(NFS4_OP_REOPEN), .reclaim = true };
+
+	k.c.open = &open_file;
+	k.c.args.version = &k;
+	atomic_store(&open_file.reopen, true);
+	m_res();
+	m_open_res(0);
+	m_fail_at(2, status);
+	return play_reply(&k.c, def_of(NFS4_OP_REOPEN));
+}
+
+Test(nfs4, reopen_for_too_long)
+{
+	atomic_store(&n4.lease_s, 90);
+	n4.later_ns = 1;
+	cr_assert_eq(reopen_is_told(NFS4ERR_DELAY), -EBUSY);
+	cr_assert_eq(reopen_is_told(NFS4ERR_NO_GRACE), -EIO);
+	cr_assert_eq(reopen_is_told(NFS4ERR_DELAY), NFS_LATER);
+	cr_assert_neq(n4.later_ns, 0);
 }
 
 /* ---- failures ---- */

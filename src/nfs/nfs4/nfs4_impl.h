@@ -137,7 +137,8 @@ struct nfs4_client {
 	uint64_t tested_ns;             /* control thread: when the opens were last tested */
 	bool moved;                     /* control thread: the log mentions LEASE_MOVED */
 	enum nfs4_opens_state opens_are;        /* control thread */
-	uint64_t reclaim_ns;            /* control thread: when it began to reclaim opens; calls of it read this */
+	uint64_t later_ns;              /* since when reclaims are told "later", and nothing else; 0: they are not. Control
+					 * thread, or a lane with its call */
 	unsigned delayed;               /* control thread: opens that the server delays */
 	_Atomic uint64_t next_owner;    /* one open-owner for each open */
 	_Atomic bool no_verify;         /* the server cannot compare handles */
@@ -436,8 +437,8 @@ uint64_t nfs4_belief_delegation(const struct nfs_server *s, struct nfs_file *f);
 /* ---- nfs4_recover.c ---- */
 
 int nfs4_recover(struct nfs_server *s);
-/* Control thread, or a lane with its call: does the server say "later" to reclaims for a lease period now? */
-bool nfs4_reclaims_too_long(const struct nfs4_client *n);
+/* A lane with a call of the control thread that was told "later" again: is that so for a lease period now? */
+bool nfs4_reclaims_too_long(struct nfs4_client *n);
 /* 0; -errno; NFS_LATER if it is `once`. */
 int nfs4_reclaim_complete(struct nfs_server *s, bool once);
 /* "Come back later"? */

@@ -385,6 +385,7 @@ static int decode_reopen(struct nfs_call *c, XDR *x)
 	k->status = r.status;
 	if (nfs4_is_later(r.status))
 		return nfs4_open_later(c, r.status);
+	nfs4_of(c)->later_ns = 0;
 	if (r.status)
 		return nfs4_errno(r.status);
 	c->open->stateid = r.OPEN4res_u.resok4.stateid;

@@ -86,9 +86,12 @@
 #define TRIES  5u
 #define NS_PER_S UINT64_C(1000000000)
 
-bool nfs4_reclaims_too_long(const struct nfs4_client *n)
+bool nfs4_reclaims_too_long(struct nfs4_client *n)
 {
-	return mono_ns() - n->reclaim_ns >= atomic_load(&n->lease_s) * NS_PER_S;
+	uint64_t now = mono_ns();
+
+	n->later_ns = n->later_ns ? n->later_ns : now;
+	return now - n->later_ns >= atomic_load(&n->lease_s) * NS_PER_S;
 }
 
 /* "Later": it has said so for too long. */
@@ -374,7 +377,7 @@ static int begin_again(struct nfs_server *s)
 		return 0;
 	}
 	nfs4_regain_begins(&n->delegs);
-	n->reclaim_ns = mono_ns();
+	n->later_ns = 0;
 	rc = reopen_all(s, true);
 	if (rc)
 		return rc;

@@ -45,6 +45,8 @@ static int decode_relock(struct nfs_call *c, XDR *x)
 		return -EBADMSG;
 	if (nfs4_is_later(r.status) && !nfs4_reclaims_too_long(nfs4_of(c)))
 		return NFS_LATER;
+	if (!nfs4_is_later(r.status))
+		nfs4_of(c)->later_ns = 0;
 	k->status = r.status;
 	if (r.status)
 		return -EIO;
