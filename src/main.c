@@ -324,14 +324,13 @@ static int open_stats_dir(const struct options *o)
 
 static int mount_and_run(struct mount *m, char **argv)
 {
-	int rc;
+	/* Its file may be a descriptor (/dev/fd/N). */
+	int rc = setup_ugid(&m->ugid, &m->ugid_table, &m->own, &m->opt, &m->eb);
 
 	/* A lock (flock) or a pipe of the script's that runs the command would be held as long as the mount is there.
 	 * Nothing of ours is open yet. */
 	if (!m->opt.foreground)
 		close_range(STDERR_FILENO + 1, ~0u, 0);
-	rc = setup_ugid(&m->ugid, &m->ugid_table, &m->own, &m->opt, &m->eb);
-
 	if (!rc)
 		rc = daemon_start(m->opt.foreground, &m->eb);
 

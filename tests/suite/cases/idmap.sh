@@ -43,6 +43,7 @@ mount_down
 refused() { expect_error "$1" "$BIN" "$REMOTE" "$MNT" -o "vers=$VERS,$MOUNT_OPTIONS,$2"; }
 echo 'u 1' >"$map"
 refused "line 1 has not two whole numbers" "idmap=file,idmapfile=$map"
+refused "line 1 has not two whole numbers" "idmap=file,idmapfile=/dev/fd/9" 9<"$map"
 refused "No such file" "idmap=file,idmapfile=$TMPDIR/none"
 refused "go together" idmap=file
 refused "go together" "idmapfile=$map"
