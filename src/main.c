@@ -281,8 +281,8 @@ static void end_server(struct mount *m)
 	pthread_join(m->server.thread, NULL);
 }
 
-/* A dead mount that is to be replaced stays until that can be done: else programs would write into the directory below
- * while the server is waited for, and afterwards if it does not come (unmounter.c). */
+/* A dead mount that is to be replaced stays until just before that (unmounter.c): else programs would write into the
+ * directory below while the server is waited for, and afterwards if it does not come. */
 static int check_mountpoint(struct mount *m)
 {
 	int rc = fs_check_mountpoint(m->opt.mountpoint, &m->eb);

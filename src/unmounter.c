@@ -216,14 +216,16 @@ static bool remove_dead(struct errbuf *eb)
  * there, or the directory was removed. fusermount3 tells the user himself why it refuses. */
 static int look_and_mount(uint32_t max_read, struct errbuf *eb)
 {
+	bool replaces = false;
 	int rc;
 
-	do {
-		rc = fs_check_mountpoint(conf.mountpoint, eb);
-	} while (ctl_may_be_dead(rc) && remove_dead(eb));
-	/* That is for who is asked at once: a mount that has waited for days does not fail because of a file. */
+	while (ctl_may_be_dead(rc = fs_check_mountpoint(conf.mountpoint, eb)) && remove_dead(eb))
+		replaces = true;
+	/* That is for who is asked at once: a mount that has waited for days does not fail because of a file. Nor does one
+	 * that has taken a dead one away already. */
 	if (rc == -ENOTEMPTY)
-		rc = err_set(eb, 0, "the directory '%s' is not empty any more: its files are hidden by the mount", conf.mountpoint);
+		rc = err_set(eb, 0, "the directory '%s' is not empty%s: its files are hidden by the mount", conf.mountpoint,
+			     replaces ? " (below the mount that had no daemon any more, and is replaced)" : " any more");
 	return rc ? rc : fs_kern_mount(conf.fuse_opts, max_read, conf.mountpoint, eb);
 }
 
