@@ -184,8 +184,8 @@ static const char *fusermount_remedy(void)
 		return "fusermount3 is not allowed to become root here (no_new_privs, as in a sandbox or container); "
 		       "remedy: be root in its user namespace, with CAP_SYS_ADMIN "
 		       "(bwrap --uid 0 --cap-add CAP_SYS_ADMIN), or mount outside and share the mount";
-	return "fusermount3 refused, for the reason in the line above; if there is none: "
-	       "is it installed (package fuse3), and is /dev/fuse there (modprobe fuse)?";
+	return "fusermount3 refused, for the reason in the line above (in the background, with bg, there is none: "
+	       "mount without bg to see it); else: is it installed (package fuse3), and is /dev/fuse there (modprobe fuse)?";
 }
 
 /* If mount(2) has failed, the reason is in fuse_said. */
