@@ -142,7 +142,7 @@ static int lock_free_first(struct nfs_call *c, int rc, int then, nfsstat4 status
 	return NFS_NEXT;
 }
 
-/* It does not matter to the caller what becomes of that. */
+/* Whether that was done does not matter to the caller. "Later" it waits for, as for any call. */
 static int lock_freed(struct nfs_call *c, XDR *x, int then)
 {
 	nfsstat4 status;
