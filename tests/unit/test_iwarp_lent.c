@@ -6,7 +6,10 @@
 #include "test_iwarp.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include "base/lent.h"
 
 enum { LEN = 1 << 18 };
@@ -91,10 +94,11 @@ Test(iwarp_lent, the_peer_reads_from_it)
 
 /* ---- the program changes it, and looks at it ---- */
 
+static int good;
+
 static uint8_t *good_memory(void)
 {
-	int good = memfd_create("good", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
+	good = memfd_create("good", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	cr_assert_eq(ftruncate(good, LEN), 0);
 	cr_assert_eq(fcntl(good, F_ADD_SEALS, F_SEAL_SHRINK), 0);
 	return (uint8_t *)lent_at(&lent, (unsigned)lent_add(&lent, good, LEN, &eb));
@@ -151,13 +155,20 @@ Test(iwarp_lent, changed_between_the_crc_and_the_socket)
 	end_well(p);
 }
 
-static _Atomic bool enough;
-
-static void *changes(void *arg)
+/* The program: another process, as it is one. */
+static pid_t changes(void)
 {
-	for (unsigned i = 0; !atomic_load(&enough); i++)
-		((volatile uint8_t *)arg)[i % LEN]++;
-	return NULL;
+	pid_t child = fork();
+
+	if (!child) {
+		volatile uint8_t *at = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_SHARED, good, 0);
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (unsigned i = 0;; i++)
+			at[i % LEN]++;
+	}
+	cr_assert_gt(child, 0);
+	return child;
 }
 
 Test(iwarp_lent, changed_while_it_is_received)
@@ -166,16 +177,16 @@ Test(iwarp_lent, changed_while_it_is_received)
 	struct pair *p = begin_with_crc();
 	uint8_t *at = good_memory();
 	struct fab_mr mr;
-	pthread_t t;
+	pid_t child;
 
 	cr_assert_eq(FAB->reg(p->a.c, at, LEN, FAB_REMOTE_WRITE, &mr, &eb), 0);
-	cr_assert_eq(pthread_create(&t, NULL, changes, at), 0);
+	child = changes();
 	for (unsigned i = 1; i <= TIMES && !p->a.of[EV_DOWN]; i++) {
 		cr_assert_eq(FAB->post_write(p->b.c, &(struct fab_sge){ .mem = theirs, .len = LEN }, 1, mr.rkey, mr.addr, NULL), 0);
 		send_text(p->b.c, "done", NULL);
 		RUN_UNTIL(p->loop, p->a.of[EV_RECV] == i || p->a.of[EV_DOWN]);
 	}
-	atomic_store(&enough, true);
-	pthread_join(t, NULL);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
 	end_well(p);
 }
