@@ -131,8 +131,12 @@ static int open_socket(const struct ctl_peer *p, int *fd, struct errbuf *eb)
 	*fd = rc;
 	if (rc >= 0)
 		return CTL_OK;
-	if (rc == -EPERM)
-		return CTL_GONE;
+	if (rc == -EPERM) {
+		struct errbuf why = *eb;
+
+		return err_set(eb, CTL_GONE, "there is no control socket for '%s': its daemon has ended, or could not make "
+			       "one: %s", p->mountpoint, why.text);
+	}
 	if (rc == -ENOENT)
 		return err_set(eb, CTL_GONE, "there is no control socket for '%s': its daemon has ended, or "
 			      "could not make one (its log says why)", p->mountpoint);
