@@ -97,6 +97,15 @@ static bool mixes(const struct op *o, const struct slot *s)
 	return false;
 }
 
+/* The kernel's own client sends no truncation to the size that it believes the file to have
+ * (nfs_setattr()); only an open tells it for certain what others have made of that. */
+static bool reaches_server(const struct op *o, const struct file *f)
+{
+	unsigned mount = mount_of(o);
+
+	return !cfg.old_bytes[mount] || knows_end_from(f, mount, f->wfloor[mount]);
+}
+
 static bool allows_slot(const struct op *o, const struct slot *s)
 {
 	const struct file *f = s->file;
@@ -110,7 +119,7 @@ static bool allows_slot(const struct op *o, const struct slot *s)
 	case WRITE: return allows_write(o, s);
 	case FTRUNCATE:
 		return writes(s->flags) && !f->split && o->off <= cfg.size &&
-		       may_write(s->file, mount_of(o), 0);
+		       may_write(s->file, mount_of(o), 0) && reaches_server(o, f);
 	case MAP: return reads(s->flags) && !s->mapped && !(s->flags & O_DIRECT);
 	case UNMAP: return s->mapped;
 	/* Nobody else may cut it: reading behind the end is SIGBUS. */
@@ -147,7 +156,8 @@ static bool allows_name(const struct op *o)
 	case MAKE: return own && !n->file;
 	case TRUNCATE:
 		return (own || !may_be_old(o)) && n->file && !n->file->split && o->off <= cfg.size &&
-		       (o->off ? may_write(n->file, mount_of(o), 0) : may_cut(n->file, mount_of(o)));
+		       (o->off ? may_write(n->file, mount_of(o), 0) : may_cut(n->file, mount_of(o))) &&
+		       reaches_server(o, n->file);
 	case STAT: return own;
 	case UNLINK: return own;
 	case RENAME: case LINK:

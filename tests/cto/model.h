@@ -26,6 +26,8 @@
  *   - The change attribute that comes with its own WRITE it takes for the one that this WRITE has
  *     made, whoever else has written meanwhile (nfs_wcc_update_inode()): what is in its cache then
  *     stays. So where it writes one half, opens do not raise its floor of the other half.
+ *   - It sends no truncation to the size that it believes the file to have, so it truncates only what
+ *     nobody else has changed since it was opened there for writing (reaches_server() in allow.c).
  *
  * Where that mount only reads, all is demanded of it.
  */
