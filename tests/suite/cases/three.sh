@@ -18,7 +18,7 @@ until_true "the second mount" mountpoint -q "$other"
 vm-root mount -t nfs -o "vers=$VERS,proto=rdma,port=20049" "$REMOTE" "$kernels" || fail "the kernel's mount"
 more=()
 [[ $VERS != 3 ]] || more=(--old-reads)
-"$cto" --seconds "${NFSRDMA_CTO_SECONDS:-60}" "${more[@]}" --old-names 2 --old-bytes 2 \
+"$cto" --seconds "${NFSRDMA_CTO_SECONDS:-30}" "${more[@]}" --old-names 2 --old-bytes 2 \
 	--server "$SERVER_WORK" "$WORK" "$other/$CASE" "$kernels/$CASE" >"$TMPDIR/cto.out" || fail "$(<"$TMPDIR/cto.out")"
 cat "$TMPDIR/cto.out"
 vm-root umount "$kernels" || fail "unmount of the kernel's"
