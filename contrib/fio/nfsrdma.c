@@ -172,8 +172,10 @@ static int file_open(struct thread_data *td, struct fio_file *f)
 
 	if (rc)
 		return rc;
-	if (!j->queue && job_connect(td, j, f->fd))
+	if (!j->queue && job_connect(td, j, f->fd)) {
+		job_disconnect(j);      /* the next file connects anew */
 		goto close;
+	}
 	rc = nfsrdma_attach(j->queue, f->fd, &number);
 	if (rc) {
 		failed(td, rc, "attach");
