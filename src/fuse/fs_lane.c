@@ -35,7 +35,7 @@
 /* ---- requests and answers ---- */
 
 /*
- * Two things that libfuse 3.14 does not do are put into the answer to FUSE_INIT here.
+ * Three things that libfuse 3.14 does not do are put into the answer to FUSE_INIT here.
  *
  * It derives max_pages from max_write. But the kernel does not read more than that at once,
  * either, and rsize may be larger.
@@ -45,6 +45,9 @@
  * owner. With FUSE_HANDLE_KILLPRIV the kernel leaves that to us. libfuse knows the flag, but
  * does not send it. (A kernel that knows max_pages knows this flag.) With its second version
  * the kernel does not look for security.capability at each write: see xattr.c.
+ *
+ * Without FUSE_PARALLEL_DIROPS the kernel does one lookup or listing of a directory at a time, and no signal
+ * ends who waits for its turn. libfuse takes that wish (session.c), and does not send it.
  */
 static void note_init(struct fs_lane *fl, const struct fuse_in_header *h, size_t n)
 {
@@ -55,7 +58,7 @@ static void note_init(struct fs_lane *fl, const struct fuse_in_header *h, size_t
 		return;
 	fl->init = h->unique;
 	atomic_fetch_or(&fl->odd_answers, ODD_INIT);
-	fl->init_flags = FUSE_HANDLE_KILLPRIV;
+	fl->init_flags = FUSE_HANDLE_KILLPRIV | (in->flags & FUSE_PARALLEL_DIROPS);
 	fl->fs->xattrs = (atomic_load(&fl->fs->vfs.cl->has) & NFS_HAS_ATTRIBUTES) &&
 			 (in->flags & FUSE_HANDLE_KILLPRIV_V2);
 	if (fl->fs->xattrs)

@@ -132,6 +132,44 @@ tell() {
 	printf '# %s: %d ms\n' "$1" "$2"
 }
 
+# Who looks up a name, or lists a directory, while another program that stays does the same there, is ended
+# by SIGKILL all the same.
+beside() {
+	local pair at stay=() killed=() longest=0
+	vm-server bash -c 'cd "$NFSRDMA_EXPORT/wedge" && for n in 0 1 2 3; do mkdir -p n$n && touch n$n/{a,b} || exit; done; chmod -R a+rwX n?' ||
+		fail "directories on the server"
+	mount_up "port=$port,lanes=1"
+	for at in 0 1 2 3; do stat "$WORK/n$at" >/dev/null || fail stat; done
+	vm-root kill -STOP "$GATEWAY"
+	at=0
+	for pair in "stat a:stat b" "stat a:ls" "ls:stat b" "ls:ls"; do
+		look "$WORK/n$at" "${pair%:*}" & stay+=($!)
+		nap 0.5
+		look "$WORK/n$at" "${pair#*:}" & killed+=($!)
+		(( at++ )) || true
+	done
+	nap 0.5
+	for at in "${!killed[@]}"; do
+		! ended "${stay[at]}" && ! ended "${killed[at]}" || fail "$situation, $at: one does not wait for the server"
+		kill -KILL "${killed[at]}"
+		wait_for "SIGKILL, $at" ended "${killed[at]}"
+		(( REPLY <= longest )) || longest=$REPLY
+		! ended "${stay[at]}" || fail "$situation, $at: the other one has ended, too"
+	done
+	tell "SIGKILL, beside another in its directory" "$longest"
+	kill -KILL "${stay[@]}"
+	end_mount abort
+	vm-root kill -CONT "$GATEWAY"
+}
+# look DIRECTORY WHAT... - as this process.
+look() {
+	cd / || exit
+	case $2 in
+	ls) exec ls -U "$1" ;;
+	*) exec stat "$1/${2#stat }" ;;
+	esac >/dev/null 2>&1
+}
+
 # The mount's own begin and end.
 the_mount() {
 	local from
@@ -153,6 +191,9 @@ the_mount() {
 	wait_for "the daemon's end" ended "$DAEMON"
 	now; tell "umount" $(( REPLY - from ))
 	vm-root kill -CONT "$GATEWAY"
+
+	situation='beside another in its directory'
+	beside
 
 	situation='a daemon that is killed'
 	mount_up "port=$port,lanes=1"
