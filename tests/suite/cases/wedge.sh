@@ -7,7 +7,8 @@
 #   - `umount -f`, or "ctl MOUNT abort", ends the mount and the daemon within 5 s,
 #     and what waited for it,
 #   - nothing is left, and a new mount on the same directory is made.
-# WEDGE_ONLY: words; only these situations, of which one is "mount"; a guest, which is slow, has a few by itself.
+# WEDGE_ONLY: words; only these situations, of which one is "mount"; a guest, which is slow, has a few by itself, and
+# so has consistency=solo.
 # WEDGE_ALL=1: each in all ways, not in one.
 has_gateway
 waits=${BIN%/src/*}/tests/vm-clients/waits
@@ -223,6 +224,8 @@ the_mount() {
 }
 
 [[ $NFSRDMA_KERNEL == ganesha ]] || : "${WEDGE_ONLY:=read fsync-behind munmap lock rename statfs mount}"
+# What is another's with the kernel's write-back cache.
+[[ $MOUNT_OPTIONS != *consistency=solo* ]] || : "${WEDGE_ONLY:=read write-direct close fsync exit-written exit-mapped munmap truncate}"
 declare -A most=([other]=0 [kill]=0 [force]=0 [abort]=0)
 mkdir -p "$other"
 "$BIN" "$REMOTE" "$other" -o "vers=$VERS,${MOUNT_OPTIONS/,consistency=solo},noac" || fail "another mount"
