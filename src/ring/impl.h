@@ -48,6 +48,15 @@ struct ring_file {
 	bool closed_early;              /* it has come before RING_DO_ATTACH */
 };
 
+/*
+ * Entries that are under way at most: each of them is an operation, of some 5 KiB. What is above stays in its
+ * ring, and is taken when another one has ended, which is on the same thread. So a lane sleeps meanwhile. When
+ * all rings of a lane have what it may have, each has RING_BUSY_SURE all the same: nobody is kept out.
+ */
+#define RING_BUSY_MOST 512u
+#define LANE_BUSY_MOST 4096u
+#define RING_BUSY_SURE 16u
+
 struct ring_memory_of {
 	char *at;                       /* NULL: there is none of that number */
 	size_t len;
@@ -94,6 +103,7 @@ struct ring {
 	struct queue q;
 	struct ring_io *io;
 	struct list free, busy;
+	unsigned nbusy;
 	bool answers_later;             /* the order waits for entries under way */
 	bool ending, broken;            /* no entry is taken any more */
 	struct ring_memory_of memory[RING_MEMORIES];

@@ -48,6 +48,8 @@ static void io_finish(struct ring_io *io, int status)
 	ring->memory[io->memory].users--;
 	list_del(&io->node);
 	list_add_head(&ring->free, &io->node);
+	ring->nbusy--;
+	ring->vl->ring_entries--;
 	file_put(ring->vl, io->file);
 	lane_look(ring);
 }
@@ -156,9 +158,10 @@ static void io_begin(struct ring *ring, const struct ring_sqe *e)
 		queue_add(&ring->q, e->user_data, rc);
 		return;
 	}
-	/* queue_take() gives no more than there are. */
 	io = container_of(list_pop(&ring->free), struct ring_io, node);
 	list_add_tail(&ring->busy, &io->node);
+	ring->nbusy++;
+	ring->vl->ring_entries++;
 	io->file = ring->file[e->file]->file;
 	file_ref(io->file);
 	io->memory = e->memory;
@@ -178,10 +181,18 @@ static bool io_is_over(const struct ring *ring)
 	return ring->ending || ring->broken;
 }
 
-/* Of a ring that is over the entries stay where they are, and nobody turns for them. */
+/* May one more be under way? */
+static bool io_has_room(const struct ring *ring)
+{
+	return !list_empty(&ring->free) &&
+	       (ring->nbusy < RING_BUSY_SURE || ring->vl->ring_entries < LANE_BUSY_MOST);
+}
+
+/* What may not be taken stays where it is, and nobody turns for it. */
 bool io_sleep(struct ring *ring)
 {
-	return !io_is_over(ring) && (queue_sleep(&ring->q) || ring->q.published != ring->q.done);
+	return !io_is_over(ring) &&
+	       ((queue_sleep(&ring->q) && io_has_room(ring)) || ring->q.published != ring->q.done);
 }
 
 bool io_run(struct ring *ring)
@@ -191,7 +202,8 @@ bool io_run(struct ring *ring)
 	bool worked = ring->q.published != ring->q.done;
 
 	queue_awake(&ring->q);
-	for (unsigned n = 0; !io_is_over(ring) && n < TAKE_MOST && (next = queue_take(&ring->q, &e)) == QUEUE_ENTRY; n++) {
+	for (unsigned n = 0; !io_is_over(ring) && io_has_room(ring) && n < TAKE_MOST &&
+	     (next = queue_take(&ring->q, &e)) == QUEUE_ENTRY; n++) {
 		io_begin(ring, &e);
 		worked = true;
 	}

@@ -50,7 +50,7 @@ static struct vfs_lane *client_choose_lane(struct rings *r)
 /* What was made stays in ring, and is undone by the caller. */
 static int ring_make(struct client *c, struct ring *ring, uint64_t entries, int memfd, struct errbuf *eb)
 {
-	size_t page = (size_t)getpagesize();
+	size_t page = (size_t)getpagesize(), ios = entries < RING_BUSY_MOST ? entries : RING_BUSY_MOST;
 	int fds[2];
 	int rc;
 
@@ -61,7 +61,7 @@ static int ring_make(struct client *c, struct ring *ring, uint64_t entries, int 
 	rc = lent_check(memfd, ring->shared_len, eb);
 	if (rc)
 		return rc;
-	ring->io = calloc(entries, sizeof(*ring->io));
+	ring->io = calloc(ios, sizeof(*ring->io));
 	if (!ring->io)
 		return err_set(eb, -ENOMEM, "out of memory");
 	ring->shared = mmap(NULL, ring->shared_len, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
@@ -75,7 +75,7 @@ static int ring_make(struct client *c, struct ring *ring, uint64_t entries, int 
 	ring->bell_fd = fds[0];
 	c->bell = fds[1];
 	queue_init(&ring->q, ring->shared, (uint32_t)entries);
-	for (unsigned i = 0; i < entries; i++) {
+	for (unsigned i = 0; i < ios; i++) {
 		ring->io[i].ring = ring;
 		list_add_tail(&ring->free, &ring->io[i].node);
 	}

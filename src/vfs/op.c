@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Operations: their life. Each lane has its own. They are taken and freed on its thread, and kept
- * for the next one. So once a mount has warmed up, none is allocated. What they do: start.c.
+ * for the next one. So once a mount has warmed up, none is allocated, but for a crowd of them, whose
+ * memory goes back. What they do: start.c.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "vfs/vfs_impl.h"
+
+/* A lane keeps so many. */
+#define IDLE_MOST 1024u
 
 /* vfs_wait_more() */
 #define WAIT_FIRST_MS 1u
@@ -21,6 +25,7 @@ struct vfs_op *vfs_op_new(struct vfs_lane *vl)
 
 	if (!op)
 		return NULL;
+	vl->nidle -= n != NULL;
 	memset(op, 0, offsetof(struct vfs_op, data));
 	op->call.flags = 0;
 	op->call.args.fh = op->call.args.fh2 = NULL;
@@ -74,6 +79,16 @@ void vfs_change_over(struct vfs_op *op)
 	op->changes = 0;
 }
 
+static void op_keep(struct vfs_lane *vl, struct vfs_op *op)
+{
+	if (vl->nidle >= IDLE_MOST) {
+		free(op);
+		return;
+	}
+	list_add_head(&vl->idle, &op->node);
+	vl->nidle++;
+}
+
 void vfs_op_free(struct vfs_op *op)
 {
 	struct vfs_lane *vl = op->vl;
@@ -91,7 +106,7 @@ void vfs_op_free(struct vfs_op *op)
 	if (op->ino2)
 		inode_put(t, op->ino2, 1);
 	list_del(&op->node);
-	list_add_head(&vl->idle, &op->node);
+	op_keep(vl, op);
 	/* Last, because it may start a CLOSE, and op may become the operation of that. */
 	if (file)
 		file_put(vl, file);

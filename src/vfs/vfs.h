@@ -108,7 +108,9 @@ struct vfs_lane {
 	struct vfs *vfs;
 	struct nfs_lane *lane;
 	struct list idle;               /* free vfs_ops */
+	unsigned nidle;
 	struct list active;             /* vfs_ops between vfs_op_new() and vfs_op_free() */
+	unsigned ring_entries;          /* src/ring's: those under way */
 	struct list want_buf;           /* READs that wait for a buffer (wait_node) */
 	struct list held;               /* behind.h: files that its tick looks after (extents.lane_node) */
 	uint64_t answered_ns;           /* when the call was sent, last, whose answer an operation is just getting; 0:

@@ -196,6 +196,114 @@ Test(ring, a_user_has_so_many_pieces_and_leaves_some)
 	run_until(&lent_now, 0);
 }
 
+/* Of the program that has come last. */
+static struct ring *last_ring(void)
+{
+	return container_of(rings->clients.prev, struct client, node)->ring[0];
+}
+
+static unsigned count(const struct list *l)
+{
+	unsigned n = 0;
+
+	for (const struct list *at = l->next; at != l; at = at->next)
+		n++;
+	return n;
+}
+
+/* The oldest of those that the server has. */
+static void serve_one(void)
+{
+	uint32_t xid = sent[0].xid;
+
+	memmove(sent, sent + 1, --nsent * sizeof(sent[0]));
+	lane_play_reply(xid);
+	lane_play_run(2);
+}
+
+/* The lane turns for none of them, and takes one for each that ends. */
+Test(ring, entries_above_what_may_be_under_way_stay_in_the_ring)
+{
+	struct file *f = open_file();
+	struct ring *ring;
+	struct list others;
+	struct program p;
+	uint32_t file;
+
+	begin(&p);
+	file = attach(&p, f, O_RDONLY);
+	ring = only_ring();
+	list_init(&others);
+	while (count(&ring->free) > 2)
+		list_add_tail(&others, list_pop(&ring->free));
+	for (unsigned i = 0; i < 5; i++)
+		post(&p, entry(&p, RING_READ, file, 0, 10));
+	cr_assert_eq(nsent, 2);
+	cr_assert_eq(atomic_load(&p.ring->sq_head.count), 2);
+	cr_assert_not(ring->poller.fn(&ring->poller, true), "the lane sleeps");
+	for (unsigned i = 0; i < 5; i++) {
+		serve_one();
+		cr_assert_eq(done(&p).result, 10);
+		cr_assert_eq(atomic_load(&p.ring->sq_head.count), i < 3 ? 3 + i : 5);
+	}
+	cr_assert_eq(ring->nbusy + vl->ring_entries, 0);
+	list_splice_tail(&ring->free, &others);
+	file_put(vl, f);
+	hang_up(&p);
+	run_until(&closed, 1);
+}
+
+/* The rings of a lane have all that it may have: one that has its share waits until an entry of another ends. */
+Test(ring, entries_above_what_a_lane_may_have_stay_in_the_ring)
+{
+	struct file *f = open_file();
+	struct program p, q;
+	uint32_t file, its;
+
+	begin(&p);
+	file = attach(&p, f, O_RDONLY);
+	begin(&q);
+	its = attach(&q, f, O_RDONLY);
+	vl->ring_entries += LANE_BUSY_MOST - 1;
+	last_ring()->nbusy += RING_BUSY_SURE - 1;
+	post(&p, entry(&p, RING_READ, file, 0, 10));
+	post(&q, entry(&q, RING_READ, its, 0, 10));
+	cr_assert_eq(nsent, 2, "its share it has in any case");
+	post(&q, entry(&q, RING_READ, its, 0, 10));
+	cr_assert_eq(nsent, 2);
+	cr_assert_not(last_ring()->poller.fn(&last_ring()->poller, true), "the lane sleeps");
+	serve_one();
+	cr_assert(is_done(&p) && !is_done(&q));
+	cr_assert_eq(nsent, 1, "one too many, still");
+	vl->ring_entries--;
+	cr_assert(last_ring()->poller.fn(&last_ring()->poller, true), "the lane looks again");
+	lane_play_run(1);
+	cr_assert_eq(nsent, 2);
+	vl->ring_entries -= LANE_BUSY_MOST - 2;
+	last_ring()->nbusy -= RING_BUSY_SURE - 1;
+	serve_one();
+	serve_one();
+	cr_assert(done(&q).result == 10 && done(&q).result == 10);
+	file_put(vl, f);
+	hang_up(&p);
+	hang_up(&q);
+	run_until(&closed, 1);
+}
+
+/* However many it can name. */
+Test(ring, of_a_long_ring_so_many_are_under_way)
+{
+	size_t len = (ring_bytes(4 * RING_BUSY_MOST) + PAGE - 1) / PAGE * PAGE;
+	int fd = make_memfd(len, true);
+	struct program p;
+
+	dial(&p);
+	cr_assert_eq(ask_ring(&p, 4 * RING_BUSY_MOST, fd), 0, "%s", p.answer.why);
+	cr_assert_eq(count(&only_ring()->free), RING_BUSY_MOST);
+	close(fd);
+	hang_up(&p);
+}
+
 /* ---- the end ---- */
 
 Test(ring, a_program_that_dies_gives_all_back_when_the_server_has_answered)

@@ -316,3 +316,27 @@ Test(vfs_front, is_gone_before_a_read_was_sent)
 	reply_to_all();
 	cr_assert_lt(calls[NFS_OP_READ], 20);
 }
+
+/* Programs may ask for many at once, by rings, and never again. */
+Test(vfs_front, of_a_crowd_of_operations_a_lane_keeps_some)
+{
+	enum { CROWD = 3000, KEPT = 1024 };
+	struct vfs_op *op[CROWD];
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < CROWD; i++)
+		cr_assert_not_null(op[i] = vfs_op_quiet(vl, NULL, &(struct rpc_cred){ .uid = 0 }));
+	for (unsigned i = 0; i < CROWD; i++)
+		vfs_op_free(op[i]);
+	for (const struct list *at = vl->idle.next; at != &vl->idle; at = at->next)
+		n++;
+	cr_assert_eq(n, KEPT);
+	for (unsigned i = 0; i < CROWD; i++)
+		cr_assert_not_null(op[i] = vfs_op_quiet(vl, NULL, &(struct rpc_cred){ .uid = 0 }));
+	cr_assert(list_empty(&vl->idle) && vl->nidle == 0);
+	for (unsigned i = 0; i < CROWD; i++)
+		vfs_op_free(op[i]);
+	vfs_play_close(f);
+	inode_put(&vfs.inodes, ino, 1);
+	reply_to_all();
+}
