@@ -5,11 +5,11 @@
  *     accept --> a request --> client_do_*() --orders to rings--> client_finish() --> its answer
  *                   ^                                                                   |
  *                   +-------------------------------------------------------------------+
- *     hung up, at any time: the orders that are under way are answered; then each ring is told to end;
- *     then the memory is given back, and the client is freed
+ *     hung up, at any time: each ring gives up what is under way; the orders that are under way are
+ *     answered; then each ring is told to end; then the memory is given back, and the client is freed
  *
- * One request at a time: while one is under way the socket is not read. The rings' thread; it waits for
- * devices that register memory, and for no program.
+ * One request at a time: while one is under way nothing is read, but it is seen when the program dies. The
+ * rings' thread; it waits for devices that register memory, and for no program.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -35,6 +35,13 @@ static void client_send(struct client *c)
 		shutdown(c->watch.fd, SHUT_RDWR);
 }
 
+static void client_close_bell(struct client *c)
+{
+	if (c->bell >= 0)
+		close(c->bell);
+	c->bell = -1;
+}
+
 void client_answer(struct client *c, int status, unsigned value, const char *why)
 {
 	c->answer = (struct ring_answer){ .version = RING_VERSION, .status = status, .value = value };
@@ -42,10 +49,7 @@ void client_answer(struct client *c, int status, unsigned value, const char *why
 		snprintf(c->answer.why, sizeof(c->answer.why), "%s", why ? why : strerror(-status));
 	if (!c->hung_up)
 		client_send(c);
-	if (c->bell >= 0) {
-		close(c->bell);
-		c->bell = -1;
-	}
+	client_close_bell(c);
 }
 
 /* ---- orders ---- */
@@ -189,6 +193,14 @@ static void client_look(struct client *c)
 		loop_timer_set(c->r->loop, &c->again, AGAIN_MS);
 }
 
+/* A ring that has been told to end has done so, and may be freed before this came. */
+static void client_give_up(struct client *c)
+{
+	for (unsigned i = 0; i < RING_RINGS; i++)
+		if (c->ring[i] && !c->ring[i]->ends)
+			loop_post(c->ring[i]->vl->lane->loop, &c->ring[i]->give_up_msg);
+}
+
 static void client_hang_up(struct client *c)
 {
 	int fd = c->watch.fd;
@@ -198,6 +210,8 @@ static void client_hang_up(struct client *c)
 	c->hung_up = true;
 	loop_unwatch(c->r->loop, &c->watch);
 	close(fd);
+	client_close_bell(c);
+	client_give_up(c);
 	client_look(c);
 }
 
@@ -251,6 +265,10 @@ static void on_client(struct loop_watch *w, uint32_t revents)
 	ssize_t n;
 	int fd;
 
+	if (w->events == CLIENT_BUSY) {
+		client_hang_up(c);
+		return;
+	}
 	n = sock_receive_with(w->fd, &q, sizeof(q), &fd, MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR) && !(revents & (EPOLLHUP | EPOLLERR)))
 		return;

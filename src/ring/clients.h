@@ -3,7 +3,11 @@
  * for) share. The rings' thread. */
 #pragma once
 
+#include <sys/epoll.h>
 #include "ring/impl.h"
+
+/* What its socket is watched for while a request is under way: whether the program has died. */
+#define CLIENT_BUSY ((uint32_t)EPOLLRDHUP)
 
 struct client {
 	struct rings *r;

@@ -12,9 +12,11 @@
  *
  * Who else can act in between:
  *
- *   the program dies           The client gives no further request. An order that is under way is
- *                              answered first; then RING_DO_END, and the client is freed behind the
- *                              answers of all its rings.
+ *   the program dies           The client gives no further request. Its rings give up at once what is
+ *                              under way, by a message of its own, so that RING_DO_FORGET does not wait
+ *                              for what was never sent. An order that is under way is answered first;
+ *                              then RING_DO_END, which comes behind that message, and the client is
+ *                              freed behind the answers of all its rings.
  *   the kernel closes a file   rings_closed(), on any lane, has a message sent to the lane of each ring
  *                              that has the file. A ring does not end before that has come.
  *   memory is given back       RING_DO_FORGET is answered when no entry of that ring uses it. No ring
@@ -87,6 +89,7 @@ struct ring {
 
 	/* The order and its arguments. */
 	struct loop_msg to_lane, to_rings;
+	struct loop_msg give_up_msg;    /* to the lane, once: the program has died. Before RING_DO_END, or never */
 	struct loop_msg broken_msg;     /* to the rings' thread: the program has broken it */
 	enum order order;
 	unsigned index;                 /* LEND, FORGET, DETACH: which */
@@ -178,6 +181,8 @@ void clients_lost(struct rings *r);
 void lane_init(struct ring *ring);
 /* ring->to_lane.fn */
 void lane_on_order(struct loop_msg *m);
+/* ring->give_up_msg.fn */
+void lane_on_give_up(struct loop_msg *m);
 /* ring_file.closed.fn */
 void lane_on_closed(struct loop_msg *m);
 /* An entry has ended: does somebody wait for that? */

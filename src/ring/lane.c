@@ -144,11 +144,21 @@ static int lane_begin(struct ring *ring)
 	return 0;
 }
 
-/* Ends when lane_look() sees that nothing is left. */
-static void lane_end(struct ring *ring)
+static void lane_give_up(struct ring *ring)
 {
 	ring->ending = true;
 	io_give_up(ring);
+}
+
+void lane_on_give_up(struct loop_msg *m)
+{
+	lane_give_up(container_of(m, struct ring, give_up_msg));
+}
+
+/* Ends when lane_look() sees that nothing is left. */
+static void lane_end(struct ring *ring)
+{
+	lane_give_up(ring);
 	for (unsigned i = 0; i < RING_FILES && ring->nfiles; i++)
 		if (ring->file[i])
 			lane_detach(ring, ring->file[i]);

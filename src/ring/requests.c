@@ -95,6 +95,7 @@ static struct ring *ring_new(struct client *c)
 	ring->bell_fd = -1;
 	ring->to_lane.fn = lane_on_order;
 	ring->to_rings.fn = client_on_answer;
+	ring->give_up_msg.fn = lane_on_give_up;
 	ring->broken_msg.fn = client_on_broken;
 	list_init(&ring->free);
 	list_init(&ring->busy);
@@ -261,7 +262,7 @@ static void client_do_close(struct client *c, const struct ring_request *q)
 
 void client_do(struct client *c, const struct ring_request *q, int fd)
 {
-	loop_rewatch(c->r->loop, &c->watch, 0);
+	loop_rewatch(c->r->loop, &c->watch, CLIENT_BUSY);
 	c->what = q->what;
 	c->answer = (struct ring_answer){ 0 };
 	if (q->version != RING_VERSION)

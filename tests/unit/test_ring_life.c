@@ -346,6 +346,34 @@ Test(ring, of_a_program_that_has_died_no_further_piece_is_asked_for)
 	cr_assert_eq(asked, 1);
 }
 
+/* It waits for what is under way, which it hears nothing of any more. */
+Test(ring, a_program_that_dies_while_it_gives_memory_back_is_given_up)
+{
+	struct ring_request forget = { .version = RING_VERSION, .what = RING_FORGET };
+	struct file *f = open_file();
+	struct program p;
+	uint32_t file;
+
+	vfs.cl->wsize = 16384;
+	begin(&p);
+	file = attach(&p, f, O_RDWR);
+	file_put(vl, f);
+	post(&p, entry(&p, RING_WRITE, file, 0, 50000));
+	forget.value = p.memory;
+	cr_assert(sock_send_with(p.sock, &forget, sizeof(forget), -1, 0));
+	for (unsigned i = 0; i < 5000 && only_ring()->memory[p.memory].at; i++)
+		lane_play_run(1);
+	hang_up(&p);
+	for (unsigned i = 0; i < 5000 && !only_ring()->ending; i++)
+		lane_play_run(1);
+	cr_assert(only_ring()->ending);
+	cr_assert_eq(lent_now, 1, "the server may still reach it");
+	serve();
+	run_until(&lent_now, 0);
+	run_until(&closed, 1);
+	cr_assert_eq(asked, 1, "no further piece of it is sent");
+}
+
 /* The lane sleeps, although what the program has filled is never taken. */
 Test(ring, a_ring_that_ends_does_not_keep_the_lane_awake)
 {
@@ -434,6 +462,33 @@ static unsigned open_numbers(void)
 	for (int fd = 0; fd < 1024; fd++)
 		n += fcntl(fd, F_GETFD) >= 0;
 	return n;
+}
+
+static void wait_for_numbers(unsigned n)
+{
+	for (unsigned i = 0; i < 5000 && open_numbers() != n; i++)
+		usleep(1000);
+	cr_assert_eq(open_numbers(), n);
+}
+
+/* Before the lane has heard of its ring. */
+Test(ring, a_program_that_dies_while_it_asks_for_a_ring)
+{
+	struct ring_request q = { .version = RING_VERSION, .what = RING_OPEN, .value = ENTRIES };
+	unsigned before = open_numbers();
+	int fd = make_memfd(PAGE, true);
+	struct program p;
+
+	dial(&p);
+	cr_assert(sock_send_with(p.sock, &q, sizeof(q), fd, 0));
+	close(fd);
+	/* Both ends of its connection, and of the bell. */
+	wait_for_numbers(before + 4);
+	close(p.sock);
+	wait_for_numbers(before + 1);
+	for (unsigned i = 0; i < 5000 && open_numbers() != before; i++)
+		lane_play_run(1);
+	cr_assert_eq(open_numbers(), before);
 }
 
 /* One descriptor comes with a request. What else a program sends stays with it. */
