@@ -161,6 +161,10 @@ static void grant(struct begun *b)
 	waited += b->parked;
 	for (unsigned k = 0; k < HALVES; k++)
 		news += b->published[k] > f->floors[mount][k];
+	/* The kernel's own client drops its cache for a lock only where it has no delegation. An open may bring one
+	 * while it has the file open for writing, and then what is old stays. */
+	if (f->keeps[mount])
+		return;
 	raise_to(f->floors[mount], b->published);
 	f->lfloor[mount] = f->floors[mount][0];
 }
