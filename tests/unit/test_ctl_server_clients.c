@@ -191,12 +191,12 @@ Test(ctl_clients, long_reply_is_taken_slowly)
 	int fd;
 
 	/* The time for the reply begins when the line is there. */
-	ctl_line_ms = 600;
+	ctl_line_ms = 3000;
 	fd = dial();
-	usleep(400000);
+	usleep(1800000);
 	ctl_play.stat_lines = 50000;
 	say_line(fd, "{\"command\":\"stats\"}");
-	usleep(400000);
+	usleep(1800000);
 	cr_assert_eq(expect_paths("{\"command\":\"paths\"}"), 1);
 	o = hear(fd);
 	cr_assert_eq(json_object_get_uint64(in(in(o, "stats"), "line.49999")), 49999);

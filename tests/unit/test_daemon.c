@@ -200,6 +200,22 @@ Test(daemon, killed_command_takes_the_daemon_along)
 	cr_assert_str_eq(line, "told");
 }
 
+/* Has the parent got to its handlers? */
+static bool parent_catches(int sig)
+{
+	char path[64], line[256];
+	unsigned long long caught = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", getppid());
+	f = fopen(path, "r");
+	cr_assert(f);
+	while (fgets(line, sizeof(line), f))
+		sscanf(line, "SigCgt: %llx", &caught);
+	fclose(f);
+	return caught >> (sig - 1) & 1;
+}
+
 /* The command gets a signal while the daemon is still mounting. */
 static void given_up(int sig)
 {
@@ -209,8 +225,8 @@ static void given_up(int sig)
 	sigemptyset(&set);
 	sigaddset(&set, sig);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	/* Until then it may not have got to its handlers. */
-	usleep(100000);
+	while (!parent_catches(sig))
+		usleep(1000);
 	kill(getppid(), sig);
 	alarm(10);
 	sigwait(&set, &got);

@@ -18,14 +18,16 @@ is_bound() { (( $(binds) > $1 )); }
 mount_up lanes=1,deleg
 until_true "a back channel" is_up
 nap 3
-equal "$(binds)" 0 "connections that were bound while all was well"
+at_most "$(binds)" 1 "connections that were bound while all was well: the server may not have heard in a second"
+first=$(binds)
 for i in 0 1 2; do
+	before=$(binds)
 	timeout 60 "$BIN" ctl "$MNT" reconnect all >/dev/null || fail reconnect
-	until_true "another connection for the back channel" is_bound $i
+	until_true "another connection for the back channel" is_bound "$before"
 	until_true "the back channel is up again" is_up
 done
 nap 3
-equal "$(binds)" 3 "connections that were bound"
+at_least $(( $(binds) - first )) 3 "connections that were bound"
 echo works >"$WORK/file" || fail write
 equal "$(<"$SERVER_WORK/file")" works "what was written"
 # nfs-ganesha is allowed to give delegations (host-ganesha), and its FSAL_VFS has none.

@@ -6,7 +6,7 @@ tarball=$(ls -t "${BIN%/src/*}"/nfsrdma-fuse-*.tar.gz 2>/dev/null | head -1)
 mount_up
 cd "$WORK" && tar xzf "$tarball" || fail untar
 cd nfsrdma-fuse-* || fail cd
-tar tzf "$tarball" | grep -v '/$' | while read -r f; do [[ -f ../$f ]] || fail "$f is missing"; done
+tar tzf "$tarball" | grep -v '/$' | while read -r f; do [[ -f ../$f ]] || fail "$f is missing"; done || exit 1
 mkdir "$TMPDIR/ref" && tar xzf "$tarball" -C "$TMPDIR/ref" && diff -r "$TMPDIR"/ref/nfsrdma-fuse-* . || fail "the trees differ"
 for f in src/rpcrdma/header.c src/rpcrdma/plan.c src/rpcrdma/pdata.c src/base/stats.c; do
 	gcc -std=gnu17 -O1 -D_GNU_SOURCE -Isrc -c "$f" -o "${f%.c}.o" || fail "compile $f"

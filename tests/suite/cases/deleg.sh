@@ -155,9 +155,15 @@ file=$WORK/file.$nr there=$other/$CASE/file.$nr
 exec 3<"$file" || fail open
 stat - <&3 >/dev/null || fail stat
 stat - <&3 >/dev/null
-before=$(calls GETATTR)
-for (( i = 0; i < 10; i++ )); do nap 0.5; stat - <&3 >/dev/null || fail stat; done
-equal "$(calls GETATTR)" "$before" "GETATTRs of a file with a delegation"
+# (A guest among others that did not run for some seconds may have to ask again what it believes.)
+asks_nothing() {
+	local before i
+	before=$(calls GETATTR)
+	for (( i = 0; i < 10; i++ )); do nap 0.5; stat - <&3 >/dev/null || fail stat; done
+	(( $(calls GETATTR) == before ))
+}
+for (( n = 0; n < 5; n++ )); do ! asks_nothing || break; done
+at_most "$n" 4 "times five seconds in which a file with a delegation was asked for"
 cat <&3 >/dev/null
 nap 1.1
 equal "$(stat -c %X - <&3)" "$(stat -c %X "$SERVER_WORK/file.$nr")" "atime"
@@ -200,10 +206,15 @@ until_true "all of closed files, when memory is short" recalled
 # One that is reclaimed with its open file, and recalled. The server may want it back before that: what its shrinker asks
 # for comes seconds later.
 holds_one() { gives_one && exec 3<"$WORK/file.$nr" && (( $(delegations) > 0 )); }
-until_true "a delegation after that" holds_one
-in_time 120 vm-nfsd-restart 1
-equal "$(<"$WORK/file.$nr")" "$nr" "a file after the restart"
-at_least "$(delegations)" 1 "delegations that were reclaimed"
+keeps_one() {
+	exec 3<&-
+	until_true "a delegation after that" holds_one
+	in_time 120 vm-nfsd-restart 1
+	equal "$(<"$WORK/file.$nr")" "$nr" "a file after the restart"
+	(( $(delegations) > 0 ))
+}
+for (( i = 0; i < 5; i++ )); do ! keeps_one || break; done
+at_least "$(delegations)" 1 "delegations that were reclaimed, at the last of $(( i + 1 )) restarts"
 in_time 30 write_to "$other/$CASE/file.$nr" newer
 equal "$(<"$WORK/file.$nr")" newer "what is read of a file whose delegation was reclaimed"
 exec 3<&-

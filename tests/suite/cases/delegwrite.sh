@@ -102,7 +102,7 @@ for (( n = 0; n < 5; n++ )); do
 	printf kept >&3 || fail write
 	"$BIN" ctl "$MNT" reconnect all >/dev/null || fail "reconnect"
 	nap 0.3
-	in_time 8 rm "$SERVER_WORK/file.$nr"
+	in_time 30 rm "$SERVER_WORK/file.$nr"
 	exec 3<&-
 done
 
