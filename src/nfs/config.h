@@ -57,6 +57,7 @@ struct nfs_config {
 	struct arena_counts buffers;    /* per lane */
 	size_t room;                    /* bytes by which all buffers together may grow */
 	bool lends;                     /* memory of programs may be lent (base/lent.h) */
+	unsigned files_left;            /* so many files may programs' connections and rings have open here */
 	size_t path_locks;              /* bytes of locked memory that a path's connections take; 0:
 					 * there is no limit */
 	size_t locks_left;              /* ... that are left for further paths than these */

@@ -34,7 +34,7 @@ struct nfs_plan_in {
 };
 
 /*
- * Fills what is missing in cfg: lanes, credits, buffers, room, path_locks, locks_*, and the
+ * Fills what is missing in cfg: lanes, credits, buffers, room, files_left, path_locks, locks_*, and the
  * paths. Lowers rsize and wsize to what there are buffers for. Blocks in the resolver, and for up to five
  * seconds for each address that does not answer. 0, or -errno with eb set.
  */

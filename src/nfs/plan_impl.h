@@ -18,5 +18,6 @@ int plan_paths(struct nfs_config *cfg, const struct nfs_plan_in *in, struct errb
 /* Fills cfg->lanes, credits, buffers, and what may come besides (room, path_locks, locks_left).
  * paths, npaths, mdconnect and memreg are there. 0, or -errno with eb set. */
 int plan_memory(struct nfs_config *cfg, const struct nfs_plan_in *in, struct errbuf *eb);
-/* Raises RLIMIT_NOFILE as far as it is needed, and says so if it cannot be. cfg is complete. */
-void plan_files(const struct nfs_config *cfg);
+/* Raises RLIMIT_NOFILE as far as it is needed, and says so if it cannot be. Fills cfg->files_left; the rest of
+ * cfg is complete. */
+void plan_files(struct nfs_config *cfg);

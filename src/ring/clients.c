@@ -286,7 +286,7 @@ static struct user *client_user(struct rings *r, uid_t uid)
 
 	pthread_mutex_lock(&r->mu);
 	u = user_get(r, uid);
-	if (u && u->clients >= r->cfg.most_rings) {
+	if (u && (u->clients >= r->cfg.most_rings || !user_has_room(r, u))) {
 		user_put(r, u);
 		u = NULL;
 	}

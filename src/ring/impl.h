@@ -158,6 +158,11 @@ struct user *user_get(struct rings *r, uid_t uid);
 /* Frees it when it has nothing any more. */
 void user_put(struct rings *r, struct user *u);
 
+/* Of connections and rings, each of which is a descriptor: how many one user may have. */
+unsigned user_most_files(const struct rings *r);
+/* May he have one more? */
+bool user_has_room(const struct rings *r, const struct user *u);
+
 /* ---- tokens.c ---- */
 
 /* The rings' thread. Takes the token, if it is that user's: its file is `a`'s from now on, which has its

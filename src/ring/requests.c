@@ -20,9 +20,11 @@ static int client_take_place(struct client *c, struct ring *ring, struct errbuf 
 {
 	struct rings *r = c->r;
 	int rc = -EDQUOT;
+	bool room;
 
 	pthread_mutex_lock(&r->mu);
-	for (unsigned i = 0; i < RING_RINGS && c->user->rings < r->cfg.most_rings && rc; i++) {
+	room = user_has_room(r, c->user);
+	for (unsigned i = 0; i < RING_RINGS && room && c->user->rings < r->cfg.most_rings && rc; i++) {
 		if (c->ring[i])
 			continue;
 		c->ring[i] = ring;
@@ -32,6 +34,9 @@ static int client_take_place(struct client *c, struct ring *ring, struct errbuf 
 		rc = 0;
 	}
 	pthread_mutex_unlock(&r->mu);
+	if (!room)
+		return err_set(eb, rc, "all programs may have %u connections and rings, a user %u: raise the daemon's "
+			       "hard RLIMIT_NOFILE", r->cfg.most_files, user_most_files(r));
 	return rc ? err_set(eb, rc, "this user has %u rings, or this program %u", r->cfg.most_rings, RING_RINGS) : 0;
 }
 

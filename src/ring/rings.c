@@ -40,6 +40,20 @@ void user_put(struct rings *r, struct user *u)
 	free(u);
 }
 
+unsigned user_most_files(const struct rings *r)
+{
+	return r->cfg.most_files - r->cfg.most_files / 4;
+}
+
+bool user_has_room(const struct rings *r, const struct user *u)
+{
+	unsigned all = 0;
+
+	list_for_each_entry(struct user, at, &r->users, node)
+		all += at->clients + at->rings;
+	return all < r->cfg.most_files && u->clients + u->rings < user_most_files(r);
+}
+
 /* ---- the rings' thread ---- */
 
 static void on_listener(struct loop_watch *w, uint32_t revents)

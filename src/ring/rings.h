@@ -25,6 +25,7 @@ struct rings;
 struct rings_config {
 	unsigned most_rings;            /* of one user */
 	uint64_t most_bytes;            /* of memory of one user's programs */
+	unsigned most_files;            /* connections and rings of all users; of one three quarters of that */
 };
 
 /* On the thread that talks to the server; vfs outlives it, but rings_free() comes when the lanes have

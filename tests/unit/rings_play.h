@@ -319,7 +319,8 @@ static inline void start_with(const struct rings_config *cfg)
 
 static inline void start(void)
 {
-	start_with(&(struct rings_config){ .most_rings = 8, .most_bytes = 4 * BYTES });
+	start_with(&(struct rings_config){ .most_rings = 8, .most_bytes = 4 * BYTES,
+					      .most_files = 4000 });
 }
 
 static inline void *end_rings(void *arg)

@@ -196,6 +196,58 @@ Test(ring, a_user_has_so_many_pieces_and_leaves_some)
 	run_until(&lent_now, 0);
 }
 
+static void start_few(void)
+{
+	start_with(&(struct rings_config){ .most_rings = 8, .most_bytes = BYTES, .most_files = 8 });
+}
+
+TestSuite(ring_files, .init = start_few, .fini = end, .timeout = 60);
+
+/* His connection is one of them. */
+static void can_have(unsigned n)
+{
+	int fd = make_memfd(BYTES, true);
+	struct program p, q;
+	char byte;
+
+	dial(&p);
+	for (unsigned i = 1; i < n; i++) {
+		cr_assert_eq(ask_ring(&p, ENTRIES, fd), 0, "%s", p.answer.why);
+		close(p.bell);
+	}
+	cr_assert_eq(ask_ring(&p, ENTRIES, fd), -EDQUOT);
+	cr_assert_not_null(strstr(p.answer.why, "8 connections and rings, a user 6: raise the daemon's hard RLIMIT_NOFILE"),
+			   "%s", p.answer.why);
+	dial(&q);
+	run_until_readable(q.sock);
+	cr_assert_leq(recv(q.sock, &byte, 1, 0), 0);
+	close(q.sock);
+	p.bell = -1;
+	close(fd);
+	hang_up(&p);
+}
+
+Test(ring_files, of_what_the_plan_leaves_a_user_leaves_some)
+{
+	can_have(6);
+}
+
+Test(ring_files, what_the_plan_leaves_is_for_all_users)
+{
+	struct user *u;
+
+	pthread_mutex_lock(&rings->mu);
+	u = user_get(rings, geteuid() + 1);
+	u->rings = 3;
+	u->clients = 2;
+	pthread_mutex_unlock(&rings->mu);
+	can_have(3);
+	pthread_mutex_lock(&rings->mu);
+	u->rings = u->clients = 0;
+	user_put(rings, u);
+	pthread_mutex_unlock(&rings->mu);
+}
+
 /* Of the program that has come last. */
 static struct ring *last_ring(void)
 {

@@ -593,13 +593,17 @@ Test(setup, open_files)
 	cr_assert_geq(r.rlim_max, 4096, "the test itself needs that");
 	limit_files(256, 4096);
 	cr_assert_eq(set_up("10.0.0.1:/e", "fabric=iwarp,lanes=16,mdconnect=4"), 0, "%s", eb.text);
-	cr_assert_eq(files_now(), 64 + 16 * (8 + 8 * 5) + 256, "with dma-bufs of programs");
+	cr_assert_eq(files_now(), 4096, "programs may have many");
+	cr_assert_eq(cfg.files_left, 4096 - (64 + 16 * (8 + 8 * 5) + 256), "with dma-bufs of programs");
 	limit_files(256, 4096);
 	cr_assert_eq(set_up("10.0.0.1:/e", "fabric=iwarp,lanes=16,mdconnect=4,norings"), 0, "%s", eb.text);
 	cr_assert_eq(files_now(), 64 + 16 * (8 + 8 * 5));
 	limit_files(256, 4096);
 	cr_assert_eq(set_up("10.0.0.1:/e", "fabric=iwarp,lanes=1,norings"), 0);
 	cr_assert_eq(files_now(), 256, "it is enough");
+	limit_files(2000, 4096);
+	cr_assert_eq(set_up("10.0.0.1:/e", "fabric=iwarp,lanes=1"), 0);
+	cr_assert_eq(files_now(), 4096, "however few the mount needs");
 }
 
 Test(setup, too_few_open_files)
@@ -611,6 +615,7 @@ Test(setup, too_few_open_files)
 	cr_redirect_stderr();
 	cr_assert_eq(set_up("10.0.0.1:/e", "fabric=iwarp,lanes=16,mdconnect=4"), 0);
 	cr_assert_eq(files_now(), 600, "without a word: it is enough for the one path");
+	cr_assert_eq(cfg.files_left, (600 - (64 + 16 * (8 + 5))) / 2, "half of what it leaves");
 	cr_assert_eq(set_up("ten:/e", "fabric=iwarp,lanes=16,mdconnect=4"), 0);
 	fflush(stderr);
 	err = cr_get_redirected_stderr();
@@ -618,6 +623,7 @@ Test(setup, too_few_open_files)
 		;
 	cr_expect(strstr(line, "at most 600 files may be open (RLIMIT_NOFILE), and 80 connections on each of "
 			 "8 paths may need 832") && strstr(line, "LimitNOFILE="), "%s", line);
+	cr_assert_eq(cfg.files_left, 0);
 }
 
 Test(setup, large_sizes_of_one_lane)
