@@ -167,12 +167,29 @@ static int lent_make(struct lent *l, unsigned piece, char *at, int fd, size_t le
 	return rc;
 }
 
+/* A memfd may be long and have no pages: registering finds all of them, and they cannot be swapped out. */
+static int lent_has_memory(const struct lent *l, int fd, size_t len, struct errbuf *eb)
+{
+	int64_t spare = l->ops->spare(l->ctx);
+	struct stat st;
+	uint64_t there = fstat(fd, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
+
+	if (there >= len || (int64_t)(len - there) <= spare)
+		return 0;
+	return err_set(eb, -ENOMEM, "%llu KiB would have to be found for it, and the machine, or the daemon's control "
+		       "group, has %lld to spare", (unsigned long long)(len - there) / 1024,
+		       spare > 0 ? (long long)spare / 1024 : 0);
+}
+
 int lent_add(struct lent *l, int fd, size_t len, struct errbuf *eb)
 {
 	int piece = lent_free_piece(l), unit, own;
-	int rc = lent_is_dmabuf(fd) ? lent_check_dmabuf(fd, len, eb) : lent_check(fd, len, eb);
+	bool dmabuf = lent_is_dmabuf(fd);
+	int rc = dmabuf ? lent_check_dmabuf(fd, len, eb) : lent_check(fd, len, eb);
 	char *at;
 
+	if (!rc && !dmabuf)
+		rc = lent_has_memory(l, fd, len, eb);
 	if (rc)
 		return rc;
 	unit = len <= (size_t)l->units << LENT_UNIT_BITS ? lent_free_units(l, lent_units(len)) : -1;

@@ -44,11 +44,13 @@ struct arena_range;
 #define LENT_UNITS     4096u            /* 64 GiB of addresses; less where those are few */
 #define LENT_PIECES    256u
 
-/* Registers a piece with all devices that there are and that come, and ends that: as
- * arena_keeper_ops has it. dmabuf: its descriptor, open as long as the piece is there; -1: none. */
 struct lent_ops {
+	/* Registers a piece with all devices that there are and that come, and ends that: as
+	 * arena_keeper_ops has it. dmabuf: its descriptor, open as long as the piece is there; -1: none. */
 	int (*add)(void *ctx, unsigned i, void *mem, size_t len, int dmabuf, struct errbuf *eb);
 	bool (*remove)(void *ctx, unsigned i);
+	/* How many bytes of memory there are for what devices pin. INT64_MAX: they pin none, or nobody knows. */
+	int64_t (*spare)(void *ctx);
 };
 
 struct lent {
@@ -69,7 +71,8 @@ int lent_init(struct lent *l, const struct lent_ops *ops, void *ctx);
 void lent_fini(struct lent *l);
 
 /* Maps the first len bytes of the memfd or dma-buf, and registers them. fd stays the caller's. The piece's
- * number, or -errno with eb set: -EPERM the memfd is not sealed, -EINVAL it is neither, or shorter; -ENOSPC
+ * number, or -errno with eb set: -EPERM the memfd is not sealed, -EINVAL it is neither, or shorter; -ENOMEM
+ * the pages that it does not have yet are more than what is spare; -ENOSPC
  * no address is left; -EOPNOTSUPP a device takes no dma-buf; ... */
 int lent_add(struct lent *l, int fd, size_t len, struct errbuf *eb);
 /* Ends that. false: a device still has it; ask again later. */

@@ -2,12 +2,13 @@
 /*
  * The arena of a mount. It may grow by cfg.room bytes: its keeper registers each extent with all
  * devices that the mount's connections use (cl->domain), and leaves some memory to others. Memory of
- * programs (base/lent.h) is registered in the same way, behind the extents, if cfg.lends.
+ * programs (base/lent.h) is registered in the same way, behind the extents, if cfg.lends; it, too, leaves some.
  *
  * nfs_client_new() begins this before there are connections. nfs_client_free() ends the keeper
  * while there still are lanes and devices.
  */
 #include <string.h>
+#include "fabric/fabric.h"
 #include "nfs/internal.h"
 
 /* Of the machine's memory, or of the control group's, a sixteenth is left to others. */
@@ -53,7 +54,17 @@ static bool buffers_take_back(void *ctx, unsigned i)
 	return fab_domain_remove(&cl->domain, cl->arena.more.n + i);
 }
 
-static const struct lent_ops lent_ops = { .add = buffers_lend, .remove = buffers_take_back };
+/* iWARP in user space pins nothing: what a program lends may be swapped out like its other memory. */
+static int64_t buffers_spare_to_lend(void *ctx)
+{
+	const struct nfs_client *cl = ctx;
+
+	return cl->cfg.paths[0].fabric == &fabric_iwarp || !meminfo_total(&cl->meminfo) ? INT64_MAX : buffers_spare(ctx);
+}
+
+static const struct lent_ops lent_ops = {
+	.add = buffers_lend, .remove = buffers_take_back, .spare = buffers_spare_to_lend,
+};
 
 /* What there is from the beginning is enough to work with. */
 static void grow_later(struct nfs_client *cl)

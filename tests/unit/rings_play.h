@@ -101,7 +101,12 @@ static inline bool play_remove(void *ctx, unsigned i)
 	return !lent_stays;
 }
 
-static const struct lent_ops lent_ops = { play_add, play_remove };
+static inline int64_t play_spare(void *ctx)
+{
+	return INT64_MAX;
+}
+
+static const struct lent_ops lent_ops = { play_add, play_remove, play_spare };
 
 /* ---- files ---- */
 

@@ -54,7 +54,14 @@ static bool play_remove(void *ctx, unsigned i)
 	return true;
 }
 
-static const struct lent_ops ops = { play_add, play_remove };
+static int64_t spare = INT64_MAX;
+
+static int64_t play_spare(void *ctx)
+{
+	return spare;
+}
+
+static const struct lent_ops ops = { play_add, play_remove, play_spare };
 
 static int make_memfd(size_t len)
 {
@@ -252,4 +259,30 @@ Test(lent, other_memory_ends_the_process, .signal = SIGBUS)
 Test(lent, so_does_somebody_who_sends_it, .signal = SIGBUS)
 {
 	kill(getpid(), SIGBUS);
+}
+
+/* What has pages already takes no more. */
+Test(lent, memory_that_is_not_there_is_not_lent)
+{
+	size_t page = (size_t)getpagesize();
+	int fd = make_sealed(4 * page), piece;
+
+	spare = (int64_t)(2 * page);
+	cr_assert_eq(lent_add(&lent, fd, 4 * page, &eb), -ENOMEM);
+	cr_assert(strstr(eb.text, "16 KiB would have to be found") && strstr(eb.text, "has 8 to spare"), "%s", eb.text);
+	cr_assert_eq(registered, 0);
+	cr_assert_eq(pwrite(fd, "", 1, 0), 1);
+	cr_assert_eq(pwrite(fd, "", 1, (off_t)page), 1);
+	piece = lent_add(&lent, fd, 4 * page, &eb);
+	cr_assert_geq(piece, 0, "%s", eb.text);
+	cr_assert(lent_remove(&lent, (unsigned)piece));
+	spare = -1;
+	cr_assert_eq(lent_add(&lent, fd, 4 * page, &eb), -ENOMEM);
+	cr_assert(strstr(eb.text, "8 KiB would") && strstr(eb.text, "has 0 to spare"), "%s", eb.text);
+	cr_assert_eq(pwrite(fd, "", 1, (off_t)(2 * page)), 1);
+	cr_assert_eq(pwrite(fd, "", 1, (off_t)(3 * page)), 1);
+	piece = lent_add(&lent, fd, 4 * page, &eb);
+	cr_assert_geq(piece, 0, "%s", eb.text);
+	cr_assert(lent_remove(&lent, (unsigned)piece));
+	close(fd);
 }

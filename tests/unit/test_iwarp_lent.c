@@ -28,7 +28,12 @@ static bool play_remove(void *ctx, unsigned i)
 	return true;
 }
 
-static const struct lent_ops ops = { play_add, play_remove };
+static int64_t play_spare(void *ctx)
+{
+	return INT64_MAX;
+}
+
+static const struct lent_ops ops = { play_add, play_remove, play_spare };
 
 /* A memfd's memory cannot go. So another one comes to its place, and that is too short. What it has is what
  * the processor copies from the first stage; the rest the kernel finds. */
