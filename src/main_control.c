@@ -74,8 +74,11 @@ static int on_remount(const char *list, void *mount, struct errbuf *eb)
 	struct options to;
 	struct nfs_config cfg;
 	struct vfs_config vfs;
-	int rc = options_remount(&m->now, list, &to, NULL, eb);
+	int rc;
 
+	/* The command policy may have changed it since. */
+	m->now.policy = nfs_paths_policy(m->client);
+	rc = options_remount(&m->now, list, &to, NULL, eb);
 	if (rc)
 		return rc;
 	if (to.writebehind && to.writebehind != m->opt.writebehind)

@@ -63,6 +63,10 @@ remount mp_policy=round-robin
 "$BIN" ctl "$MNT" policy | grep -q round-robin || fail "the policy: $("$BIN" ctl "$MNT" policy)"
 remount mp_policy=min-inflight
 "$BIN" ctl "$MNT" policy | grep -q min-inflight || fail "the policy: $("$BIN" ctl "$MNT" policy)"
+# Also if ctl has changed it since.
+"$BIN" ctl "$MNT" policy round-robin >/dev/null || fail "policy round-robin"
+remount mp_policy=min-inflight
+"$BIN" ctl "$MNT" policy | grep -q min-inflight || fail "the policy after ctl: $("$BIN" ctl "$MNT" policy)"
 heartbeats() { "$BIN" ctl "$MNT" paths --json | grep -oE '"heartbeats":[0-9]+' | awk -F: '{ n += $2 } END { print n + 0 }'; }
 equal "$(heartbeats)" 0 "heartbeats at first"
 remount heartbeat=1
