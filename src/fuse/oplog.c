@@ -139,13 +139,16 @@ void oplog_begins(struct fs_lane *fl, const struct fuse_buf *buf, uint64_t now_n
 	struct oplog *o = atomic_load_explicit(&fl->log, memory_order_acquire);
 	const struct fuse_in_header *h = buf->mem;
 	struct oplog_place *p;
+	uint32_t turn;
 
 	if (!o || buf->size < sizeof(*h) || OPSTAT_SILENT >> (h->opcode % OPSTAT_KINDS) & 1)
 		return;
 	p = oplog_place(o, h->unique);
-	if (p->unique)
+	turn = atomic_load_explicit(&o->turn, memory_order_relaxed);
+	if (p->unique && p->turn == turn)
 		stat_add_to(&o->lost, 1);
 	p->unique = h->unique;
+	p->turn = turn;
 	p->rec = (struct oprec){
 		.op = opstat_name(h->opcode), .begin_ns = now_ns, .node = h->nodeid, .pid = (pid_t)h->pid, .uid = h->uid,
 	};
@@ -186,8 +189,9 @@ int fs_log_begin(struct fs *fs)
 			o = calloc(1, sizeof(*o));
 		if (!o)
 			return -ENOMEM;
-		/* What is left there is of another time. */
+		/* What is left there is of another time. The lane may be at work in its table. */
 		atomic_store(&o->tail, atomic_load(&o->head));
+		atomic_fetch_add(&o->turn, 1);
 		atomic_store(&fl->log, o);
 	}
 	for (unsigned i = 0; i < fs->vfs.nlanes; i++)

@@ -30,8 +30,10 @@ struct fuse_buf;
 struct oplog {
 	struct oplog_place {
 		uint64_t unique;        /* 0: free */
+		uint32_t turn;          /* of the listener who was there; of an earlier one's nothing is lost */
 		struct oprec rec;
 	} place[OPLOG_PLACES];
+	_Atomic uint32_t turn;          /* raised with each listener */
 	_Atomic uint64_t head, tail;    /* written, and read */
 	_Atomic uint64_t lost;
 	struct oprec ring[OPLOG_RING];

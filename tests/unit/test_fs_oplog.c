@@ -251,3 +251,18 @@ Test(fs_oplog, next_listener)
 	ends(fl, 4, 0, 3);
 	cr_assert_str_eq(next().op, "GETATTR");
 }
+
+/* A request that was under way when the last one left, and whose answer nobody saw, is not lost to the next one. */
+Test(fs_oplog, place_of_an_earlier_listener)
+{
+	fs_log_begin(&fs);
+	begins(fl, FUSE_GETATTR, 4, deep->id, NULL, 0, 2);
+	fs_log_end(&fs);
+	fs_log_begin(&fs);
+	statfs(fl, 4 + 2 * OPLOG_PLACES, 3, 4);
+	cr_assert_str_eq(next().op, "STATFS");
+	cr_assert_eq(fs_log_lost(&fs), 0);
+	begins(fl, FUSE_GETATTR, 4, deep->id, NULL, 0, 5);
+	statfs(fl, 4 + 2 * OPLOG_PLACES, 6, 7);
+	cr_assert_eq(fs_log_lost(&fs), 1);
+}
