@@ -113,12 +113,8 @@ static int settle_version(struct options *o, struct errbuf *eb)
 	return 0;
 }
 
-/*
- * Settles a pair of cache times. If only one was given, the default of the other one gives
- * way: acregmax=1 alone lowers acregmin, too.
- */
-static int settle_times(unsigned *min, unsigned def_min, unsigned *max, unsigned def_max,
-			const char *kind, struct errbuf *eb)
+int opt_settle_times(unsigned *min, unsigned def_min, unsigned *max, unsigned def_max, const char *kind,
+		     struct errbuf *eb)
 {
 	if (*min == UINT_UNSET)
 		*min = *max != UINT_UNSET && *max < def_min ? *max : def_min;
@@ -140,12 +136,15 @@ int opt_settle_caching(struct options *o, struct errbuf *eb)
 
 	if (solo && o->noac)
 		return err_set(eb, -EINVAL, "options 'noac' and 'consistency=solo' exclude each other");
+	/* A name that is cached is so for all users. If the kernel does not check the modes of the
+	 * directories before it, the server has to be asked for each of them. */
+	if (o->default_permissions == OPT_NO && (o->allow_other == OPT_YES || o->allow_root))
+		o->lookupcache = FS_LOOKUPCACHE_NONE;
 	if (o->noac)
 		o->acregmin = o->acregmax = o->acdirmin = o->acdirmax = 0;
-	err = settle_times(&o->acregmin, solo ? SOLO_S : 3, &o->acregmax, solo ? SOLO_S : 60, "reg", eb);
+	err = opt_settle_times(&o->acregmin, solo ? SOLO_S : 3, &o->acregmax, solo ? SOLO_S : 60, "reg", eb);
 	if (!err)
-		err = settle_times(&o->acdirmin, solo ? SOLO_S : 30, &o->acdirmax, solo ? SOLO_S : 60,
-				   "dir", eb);
+		err = opt_settle_times(&o->acdirmin, solo ? SOLO_S : 30, &o->acdirmax, solo ? SOLO_S : 60, "dir", eb);
 	return err;
 }
 
@@ -195,8 +194,6 @@ static int options_settle(struct options *o, struct errbuf *eb)
 {
 	int err = settle_version(o, eb);
 
-	if (!err)
-		err = opt_settle_caching(o, eb);
 	if (err)
 		return err;
 	if (o->retry == UINT_UNSET)
@@ -212,10 +209,9 @@ static int options_settle(struct options *o, struct errbuf *eb)
 		o->allow_other = geteuid() == 0 && !o->allow_root ? OPT_YES : OPT_NO;
 	if (o->default_permissions == OPT_UNSET)
 		o->default_permissions = o->allow_other == OPT_YES || o->allow_root ? OPT_YES : OPT_NO;
-	/* A name that is cached is so for all users. If the kernel does not check the modes of the
-	 * directories before it, the server has to be asked for each of them. */
-	if (o->default_permissions == OPT_NO && (o->allow_other == OPT_YES || o->allow_root))
-		o->lookupcache = FS_LOOKUPCACHE_NONE;
+	err = opt_settle_caching(o, eb);
+	if (err)
+		return err;
 	if (o->lanes == 0)
 		o->lanes = options_cpus();
 	if (!o->fsname && opt_store_string(&o->fsname, o->source))

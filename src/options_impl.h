@@ -101,7 +101,12 @@ opt_apply opt_apply_actimeo, opt_apply_group, opt_apply_user, opt_apply_path;
 
 /* ---- options.c ---- */
 
-/* Works out what depends on several options. 0 or -errno with eb set. */
+/* A pair of cache times (kind: "reg", "dir"). If only one was given, the default of the other one gives way:
+ * acregmax=1 alone lowers acregmin, too. 0 or -errno with eb set. */
+int opt_settle_times(unsigned *min, unsigned def_min, unsigned *max, unsigned def_max, const char *kind,
+		     struct errbuf *eb);
+/* What depends on several options, all of caches; allow_other and default_permissions are settled. 0 or -errno
+ * with eb set. */
 int opt_settle_caching(struct options *o, struct errbuf *eb);
 
 /* ---- options_paths.c ---- */

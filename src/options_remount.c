@@ -94,6 +94,24 @@ static int take_back_strings(struct options *was, struct options *is, struct err
 	return err;
 }
 
+/* What the list does not say is what it was. A minor version, if there is one, says more than vers. */
+static int settle_again(struct options *to, const struct options *was, struct errbuf *eb)
+{
+	int err;
+
+	if (to->vers == OPT_VERS_4 || (to->vers != OPT_VERS_3 && to->minorversion != UINT_UNSET))
+		to->vers = was->vers;
+	if (to->minorversion == UINT_UNSET)
+		to->minorversion = was->minorversion;
+	/* The mount table has allow_other for allow_root. */
+	if (to->allow_root)
+		to->allow_other = was->allow_other;
+	err = opt_settle_times(&to->acregmin, was->acregmin, &to->acregmax, was->acregmax, "reg", eb);
+	if (!err)
+		err = opt_settle_times(&to->acdirmin, was->acdirmin, &to->acdirmax, was->acdirmax, "dir", eb);
+	return err ? err : opt_settle_caching(to, eb);
+}
+
 int options_remount(const struct options *o, const char *list, struct options *to, bool *kernel, struct errbuf *eb)
 {
 	struct options was = *o;
@@ -101,14 +119,12 @@ int options_remount(const struct options *o, const char *list, struct options *t
 
 	*to = *o;
 	forget_strings(to);
+	to->minorversion = to->acregmin = to->acregmax = to->acdirmin = to->acdirmax = UINT_UNSET;
 	err = opt_take_list(to, list, eb);
-	/* Which minor version it is says the other option. */
-	if (to->vers == OPT_VERS_4)
-		to->vers = o->vers;
 	to->sloppy = o->sloppy;
 	to->remount = o->remount;
 	if (!err)
-		err = opt_settle_caching(to, eb);
+		err = settle_again(to, o, eb);
 	strings = take_back_strings(&was, to, err ? NULL : eb);
 	if (kernel)
 		*kernel = false;

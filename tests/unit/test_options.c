@@ -439,6 +439,42 @@ Test(options, remount_changes_what_can_change)
 	cr_assert(!kernel && !to.ro);
 }
 
+/* As the mount has settled it. */
+Test(options, remount_with_what_was_settled)
+{
+	struct options to;
+	bool kernel;
+
+	OK("allow_other,nodefault_permissions,lookupcache=pos");
+	cr_assert_eq(REMOUNT("allow_other,nodefault_permissions,lookupcache=pos,soft"), 0, "%s", eb.text);
+	cr_assert(to.soft && to.lookupcache == FS_LOOKUPCACHE_NONE);
+	/* The mount table has this for it. */
+	OK("allow_root");
+	cr_assert_eq(REMOUNT("allow_other,soft"), 0, "%s", eb.text);
+	cr_assert(to.soft && to.allow_root && to.allow_other == OPT_NO);
+	OK("vers=4.2,minorversion=1");
+	cr_assert_eq(REMOUNT("vers=4.2,minorversion=1,soft"), 0, "%s", eb.text);
+	cr_assert(to.soft && to.vers == OPT_VERS_41 && to.minorversion == 1);
+	REMOUNT_BAD("minorversion=2", "minorversion", "cannot be changed");
+	REMOUNT_BAD("vers=4.2", "vers", "cannot be changed");
+	OK("vers=3");
+	REMOUNT_BAD("minorversion=1", "minorversion", "cannot be changed");
+	REMOUNT_BAD("vers=4.1,minorversion=1", "cannot be changed");
+}
+
+/* The one that is not given gives way, as it does in a new mount. */
+Test(options, remount_of_one_time)
+{
+	struct options to;
+	bool kernel;
+
+	OK("vers=3");
+	cr_assert_eq(REMOUNT("acregmax=1,acdirmin=70"), 0, "%s", eb.text);
+	cr_assert(to.acregmin == 1 && to.acregmax == 1 && to.acdirmin == 70 && to.acdirmax == 70);
+	cr_assert_eq(REMOUNT("acregmax=50"), 0, "%s", eb.text);
+	cr_assert(to.acregmin == 3 && to.acregmax == 50 && to.acdirmin == 30 && to.acdirmax == 60);
+}
+
 Test(options, remount_refuses_the_rest)
 {
 	static const char *const fixed[] = {
@@ -455,7 +491,7 @@ Test(options, remount_refuses_the_rest)
 	for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
 		REMOUNT_BAD(fixed[i], "cannot be changed", "mount it again");
 	REMOUNT_BAD("timeo=0", "out of range");
-	REMOUNT_BAD("acregmin=86000", "acregmax");
+	REMOUNT_BAD("acregmin=9,acregmax=8", "acregmax");
 	REMOUNT_BAD("nonsense", "not known");
 }
 

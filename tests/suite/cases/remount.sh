@@ -41,7 +41,7 @@ for option in rsize=65536 nconnect=7 vers=$([[ $VERS == 3 ]] && echo 4.1 || echo
 	refused "option ${option%%=*} cannot be changed" "readahead=0,$option"
 done
 refused "'nosuch' is not known" nosuch
-refused "option acregmin: '700' is more than acregmax" acregmin=700
+refused "option acregmin: '700' is more than acregmax" acregmin=700,acregmax=600
 refused "out of range" timeo=0
 refused "switched off (0)" writebehind=7
 equal "$(info text)" "$before" "what is said of the mount after lists that were refused"
