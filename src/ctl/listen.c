@@ -11,6 +11,8 @@
 #include "ctl/proto.h"
 #include "ctl/text.h"
 
+#define SLOWER_MOST_MS 3600000u          /* what the daemon takes */
+
 static void print_line(struct json_object *o, void *to)
 {
 	char clock[CTL_CLOCK_MAX], range[64] = "-";
@@ -72,6 +74,9 @@ static int add_filter(struct json_object *q, const char *filter, struct errbuf *
 	} else if (n == 3 && (strncmp(filter, "pid", n) == 0 || strncmp(filter, "uid", n) == 0)) {
 		json_object_object_add(q, *filter == 'p' ? "pid" : "uid", json_object_new_uint64((uint64_t)number));
 	} else if (n == 6 && strncmp(filter, "slower", n) == 0) {
+		if (number > SLOWER_MOST_MS)
+			return err_set(eb, CTL_USAGE, "'%s' is not a filter with a time from 0 to %u milliseconds", filter,
+				       SLOWER_MOST_MS);
 		json_object_object_add(q, "slower_us", json_object_new_uint64((uint64_t)(number * 1000 + 0.5)));
 	} else {
 		return err_set(eb, CTL_USAGE, "'%s' is no filter: op=, pid=, uid=, name= or slower= is", filter);

@@ -50,6 +50,9 @@ equal "$(wc -l <"$TMPDIR/writes")" 1 "lines behind a filter"
 equal "$(wc -c <"$TMPDIR/nobody")$(wc -c <"$TMPDIR/slow")" 00 "lines of nobody, and of what was slow"
 kill "${listeners[@]}"
 wait "${listeners[@]}" 2>/dev/null
+"$BIN" ctl "$MNT" log slower=5000000 >"$TMPDIR/said" 2>&1
+equal "$? $(<"$TMPDIR/said")" "2 nfsrdma-fuse: ctl: 'slower=5000000' is not a filter with a time from 0 to 3600000 milliseconds" \
+	"a time that is too long"
 "$BIN" ctl "$MNT" log op >"$TMPDIR/said" 2>&1
 equal $? 2 "no filter: status"
 # a program's own requests, as JSON
