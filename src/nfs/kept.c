@@ -187,6 +187,14 @@ static void kept_log_running(const struct nfs_running_call *r)
 		 (uintmax_t)(r->all_ns / 1000000), sent);
 }
 
+/* Lanes have clocks of their own rounds, so another's may be a little ahead. */
+static bool kept_may_say(struct nfs_client *cl, uint64_t now_ns)
+{
+	uint64_t last = atomic_load(&cl->said_ns);
+
+	return (!last || now_ns >= last + SAY_NS) && atomic_compare_exchange_strong(&cl->said_ns, &last, now_ns);
+}
+
 void nfs_kept_say(struct nfs_lane *l, uint64_t now_ns)
 {
 	struct nfs_kept *k = &l->kept;
@@ -195,9 +203,8 @@ void nfs_kept_say(struct nfs_lane *l, uint64_t now_ns)
 	struct nfs_kept_call call;
 	unsigned n;
 
-	if (k->said_ns && now_ns - k->said_ns < SAY_NS)
+	if (!kept_may_say(l->client, now_ns))
 		return;
-	k->said_ns = now_ns;
 	log_warn("lane %u: a call to %s had no answer in time; under way:", l->index, l->client->cfg.server);
 	n = nfs_kept_running(l, now_ns, running, SAY_RUNNING);
 	for (unsigned i = 0; i < n; i++)

@@ -42,7 +42,6 @@ _Static_assert(sizeof(struct nfs_kept_call) == NFS_KEPT_WORDS * sizeof(uint64_t)
 
 struct nfs_kept {
 	uint64_t n;                     /* so many were written */
-	uint64_t said_ns;               /* when the log had them; 0: it never had */
 	struct nfs_kept_place {
 		_Atomic uint64_t turn;  /* its number from 1 on, or 0: it is being written, or never was */
 		_Atomic uint64_t word[NFS_KEPT_WORDS];
@@ -72,5 +71,5 @@ uint64_t nfs_kept_from_ns(const struct nfs_client *cl);
 const char *nfs_kept_name(const struct nfs_client *cl, const struct nfs_kept_call *k);
 /* "OK", what is wrong, or what the engine does next. */
 const char *nfs_kept_result(int result);
-/* Lane: the time of a call was up. */
+/* Lane: the time of a call was up. The log has it once a minute for the mount. */
 void nfs_kept_say(struct nfs_lane *l, uint64_t now_ns);

@@ -194,6 +194,7 @@ struct nfs_client {
 	struct nfs_fh root_fh;
 	struct rpc_cred own;            /* the daemon's, for calls that no program asks for */
 	_Atomic bool hurries;           /* nfs_client_hurry() */
+	_Atomic uint64_t said_ns;       /* nfs_kept_say(): when the log had calls of a lane; 0: it never had */
 	_Atomic uint32_t rsize, wsize, dtsize;  /* as agreed with the server; a later session may
 					 * have less, and requests of that size are under way then */
 	uint32_t name_max;

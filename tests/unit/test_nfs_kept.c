@@ -158,3 +158,27 @@ Test(nfs_kept, read_while_it_is_written)
 	pthread_join(t, NULL);
 	cr_assert_gt(all, 0);
 }
+
+static _Atomic unsigned reports;
+
+static void count_reports(enum log_level level, const char *text)
+{
+	reports += strstr(text, "had no answer in time") != NULL;
+}
+
+/* Once a minute for the mount, however many lanes it has, and however far behind a lane's clock is. */
+Test(nfs_kept, said_once_a_minute)
+{
+	const uint64_t minute = 60000000000ull;
+
+	for (unsigned i = 0; i < 2; i++)
+		list_init(&cl.lanes[i].running);
+	log_to(count_reports);
+	nfs_kept_say(&cl.lanes[0], 5 * minute);
+	nfs_kept_say(&cl.lanes[1], 5 * minute + 1);
+	nfs_kept_say(&cl.lanes[1], 5 * minute - 1);
+	cr_assert_eq(reports, 1);
+	nfs_kept_say(&cl.lanes[1], 6 * minute);
+	nfs_kept_say(&cl.lanes[0], 6 * minute);
+	cr_assert_eq(reports, 2);
+}
