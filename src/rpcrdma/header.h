@@ -27,9 +27,9 @@ enum rr_proc {
 enum rr_errcode { RR_ERR_VERS = 1, RR_ERR_CHUNK = 2 };
 
 /*
- * Limits of what we accept and build. Our requester uses one Read chunk of at most two
- * segments, and one Write or Reply chunk of one segment. The room above that is for peers
- * that split their chunks.
+ * Limits of what we accept and build. Our requester has a segment for each piece of a call's
+ * data: up to RR_SEND_IOV in a Read chunk, and RR_SINK_IOV in a Write chunk (conn.h). The room
+ * above that is for peers that split their chunks.
  */
 #define RR_SEGS_MAX   16u       /* segments of one chunk */
 #define RR_READS_MAX  32u       /* segments of a Read list */
