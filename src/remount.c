@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <unistd.h>
@@ -62,6 +64,34 @@ static int change_flags(int fd, unsigned long flags, const struct options *o, bo
 	return 0;
 }
 
+static void put_path(FILE *f, const char *name, const char *path)
+{
+	if (!path)
+		return;
+	fprintf(f, ",%s=", name);
+	for (; *path; path++)
+		fprintf(f, "%s%c", *path == ',' || *path == '\\' ? "\\" : "", *path);
+}
+
+/* The daemon's directory is another one: paths come once more, as this command has made them absolute. */
+static char *list_for_daemon(const struct options *o)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	if (!f)
+		return NULL;
+	fputs(o->list, f);
+	put_path(f, "idmapfile", o->idmapfile);
+	put_path(f, "stats", o->stats);
+	if (fclose(f) != 0) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
 /* A daemon that has ended is the first that is said, before what only root may do: a new mount is the remedy
  * for everybody. Then the kernel, because only its flags can be put back: what the daemon's options were
  * nobody says. fd: the mount's root. */
@@ -70,12 +100,15 @@ static int change_both(const struct ctl_peer *p, int fd, const struct options *o
 	unsigned long flags = MS_REMOUNT | p->mount.flags;
 	bool changed = false;
 	int rc = ctl_peer_there(p, eb), back;
+	char *list;
 
 	if (!rc)
 		rc = change_flags(fd, flags, o, &changed, eb);
 	if (rc)
 		return rc;
-	rc = ctl_ask_command(p, "remount", "options", o->list, NULL, eb);
+	list = list_for_daemon(o);
+	rc = list ? ctl_ask_command(p, "remount", "options", list, NULL, eb) : err_set(eb, -ENOMEM, "out of memory");
+	free(list);
 	back = rc && changed ? set_flags(fd, flags) : 0;
 	if (back)
 		log_warn("remount: the flags of the mount on '%s' have changed, and cannot be put back: %s",

@@ -125,6 +125,8 @@ remount "$options,readahead=0"
 equal "$(info readahead)" 0 "read-ahead, behind a list with a blank"
 remount "$(printf 'timeo=600,%.0s' {1..12000})$options,readahead=8388608"
 equal "$(info readahead)" 8388608 "read-ahead, behind a long list"
+(cd "$TMPDIR" && remount "stats=nfs stats,readahead=0") || fail "a path that is not absolute"
+equal "$(info readahead)" 0 "read-ahead, before a path that is not absolute"
 refused "option stats cannot be changed" "stats=$TMPDIR/nfs-stats"
 refused "option fsname cannot be changed" "fsname=grun Straße"
 refused "bytes that are not UTF-8" $'stats=/\xe9'
