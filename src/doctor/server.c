@@ -97,6 +97,21 @@ static void server_fabric(struct doctor *d, const struct nfs_config *cfg)
 
 /* ---- ports ---- */
 
+static const char *server_tcp(const struct doctor_ports *p)
+{
+	return p->nfs3 || p->nfs4 ? "" : "not ";
+}
+
+/* The way is there, and what has failed is behind it. Version 3 has mountd and a lock manager beside it, too. */
+static void server_port_connects(struct doctor *d, const struct sockaddr_storage *server)
+{
+	struct doctor_ports p = doctor_ports(server);
+	char at[80];
+
+	doctor_note(d, DOCTOR_GOOD, "RDMA port", "", "%s connects for RDMA, and NFS over TCP (port 2049) is %sanswered",
+		    fab_addr_text(server, at, sizeof(at)), server_tcp(&p));
+}
+
 /* Where no connection comes about: what is there instead. */
 static void server_ports(struct doctor *d, const struct sockaddr_storage *server, int mark)
 {
@@ -108,7 +123,7 @@ static void server_ports(struct doctor *d, const struct sockaddr_storage *server
 	if (p.rdma_port && d->iwarp)
 		doctor_note(d, mark, "RDMA port", "the server's log; and port= has to be the port that RDMA is at, 20049 as a "
 			    "rule", "%s accepts TCP, and then does not answer: the server is stuck, or does not speak iWARP "
-			    "there. NFS over TCP (2049) is %sanswered", at, p.nfs3 || p.nfs4 ? "" : "not ");
+			    "there. NFS over TCP (2049) is %sanswered", at, server_tcp(&p));
 	else if (p.nfs_port && (p.nfs3 || p.nfs4))
 		doctor_note(d, mark, "RDMA port", TELL_KNFSD, "the server answers NFS over TCP (port 2049, version%s%s%s), "
 			    "but nothing listens for %s at %s", p.nfs3 && p.nfs4 ? "s" : "", p.nfs3 ? " 3" : "",
@@ -309,6 +324,7 @@ static void server_versions(struct doctor *d, const struct rr_path *path)
 
 /* ---- all of it ---- */
 
+/* If one path has connected, the others may not have been tried: then nothing is said of them. */
 static void server_refused(struct doctor *d, const struct nfs_config *cfg, int rc, const char *why)
 {
 	const char *remedy = rc == -ENOENT ? "the path as the server exports it ('showmount -e SERVER' lists what version 3 "
@@ -324,7 +340,10 @@ static void server_refused(struct doctor *d, const struct nfs_config *cfg, int r
 	if (server_has_answered(rc) || rc == -EPROTONOSUPPORT)
 		return;
 	for (unsigned i = 0; i < cfg->npaths; i++)
-		server_ports(d, &cfg->paths[i].params.server, DOCTOR_IN_THE_WAY);
+		if (!*cfg->connected)
+			server_ports(d, &cfg->paths[i].params.server, DOCTOR_IN_THE_WAY);
+		else if (*cfg->connected & 1u << i)
+			server_port_connects(d, &cfg->paths[i].params.server);
 }
 
 static void server_connected(struct doctor *d, const struct nfs_config *cfg, struct nfs_client *cl)
@@ -348,6 +367,7 @@ void doctor_server(struct doctor *d)
 	struct nfs_config cfg = { .npaths = 0 };
 	struct nfs_client *cl = NULL;
 	struct errbuf eb = { "" };
+	unsigned connected = 0;
 	struct rr_path path;
 	int rc = d->cfg->plan(&cfg, DOCTOR_AS_MOUNTED, d->cfg->arg, &eb);
 
@@ -364,6 +384,7 @@ void doctor_server(struct doctor *d)
 	server_name(d, &cfg);
 	server_fabric(d, &cfg);
 	cfg.front = NULL;
+	cfg.connected = &connected;
 	rc = nfs_client_new(&cfg, 0, &cl, &eb);
 	if (rc) {
 		server_free(cl);

@@ -76,6 +76,8 @@ static int connect_on(struct nfs_client *cl, unsigned path, struct errbuf *eb)
 		return err_set(eb, -EIO, "cannot use the new connection to %s", cl->cfg.server);
 	}
 	cl->server.first = path;
+	if (cl->cfg.connected)
+		*cl->cfg.connected |= 1u << path;
 	return 0;
 }
 
@@ -307,7 +309,7 @@ static int client_new(const struct nfs_config *cfg, unsigned seconds, struct nfs
 /* Has a server answered, with a mount or with what is wrong with it? */
 static bool client_answered(int rc)
 {
-	return rc == 0 || rc == -EPROTONOSUPPORT || rc == -ENOENT || rc == -EACCES;
+	return rc == 0 || rc == -EPROTONOSUPPORT || rc == -ENOLCK || rc == -ENOENT || rc == -EACCES;
 }
 
 /* One round by the paths' own fabric, one by the second; from then on by that of which a server has answered,
@@ -326,6 +328,7 @@ static int client_by_fabric(const struct nfs_config *cfg, unsigned seconds, stru
 		return rc;
 	for (unsigned i = 0; i < cfg->npaths; i++)
 		second.paths[i].fabric = cfg->second;
+	second.connected = NULL; /* as its errors are not what is said in the end */
 	rc_second = client_new(&second, 0, out, &why);
 	if (client_answered(rc_second)) {
 		log_warn("%s; by %s the server answers, which is used and may be slower; fabric=%s insists on the first", eb->text,

@@ -72,6 +72,8 @@ struct nfs_config {
 	 * everybody does. */
 	void (*tries_again)(void *arg);
 	void *tries_again_arg;
+	/* The paths that have connected, whatever came then: bit i is path i's. NULL: nobody wants to know. */
+	unsigned *connected;
 	_Atomic unsigned timeo_ms;      /* a call this old drops the connection */
 	_Atomic unsigned retrans;       /* soft mounts: time-outs before EIO */
 	_Atomic bool soft;

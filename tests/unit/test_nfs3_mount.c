@@ -305,7 +305,7 @@ Test(nfs3_mount, server_without_locks)
 {
 	fake_cl.cfg.locks = true;
 	fake_cl.cfg.nlmport = 1;
-	refused(-EPROTONOSUPPORT, "nolock");
+	refused(-ENOLCK, "nolock");
 }
 
 /* ---- what the root is ---- */

@@ -32,6 +32,9 @@ static int open_mountd(struct nfs_server *s, struct rpctcp **out, unsigned timeo
 	if (!port)
 		port = rpcbind_tcp_port(server_addr(s), MOUNT_PROGRAM, MOUNT_V3, "mountd",
 					"mountport", timeout_ms, eb);
+	/* That is the export's, and a server without version 3 may have no mountd. */
+	if (port == -ENOENT)
+		return -EPROTONOSUPPORT;
 	if (port < 0)
 		return port;
 	ss = rpctcp_with_port(server_addr(s), (unsigned)port);

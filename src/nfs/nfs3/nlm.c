@@ -128,14 +128,14 @@ const struct nfs_opdef nfs3_op_locku = NLM_OPDEF("LOCKU", NULL, NULL, .counted =
 
 /* ---- beginning and end ---- */
 
-/* NFS itself answers, so the mount does not try again. */
+/* NFS itself answers, so the mount does not try again, and another version is not the remedy. */
 static int nlm_no_manager(const struct nlm *n, int rc, const struct errbuf *why, struct errbuf *eb)
 {
 	if (rc == -ENOENT)
-		return err_set(eb, -EPROTONOSUPPORT, "%s has no lock manager for version 3 (its rpcbind does not "
+		return err_set(eb, -ENOLCK, "%s has no lock manager for version 3 (its rpcbind does not "
 			       "know NLM version 4 over TCP): start it there, or mount with nolock, which "
 			       "keeps locks local to this client", n->server->name);
-	return err_set(eb, -EPROTONOSUPPORT, "the lock manager of %s cannot be reached (%s): let this host reach "
+	return err_set(eb, -ENOLCK, "the lock manager of %s cannot be reached (%s): let this host reach "
 		       "it (nlmport= is its port), or mount with nolock, which keeps locks local to this client",
 		       n->server->name, why->text);
 }

@@ -93,6 +93,18 @@ says "remedy:" "rdma=y" "/etc/nfs.conf" nfsdctl "rpc.nfsd --rdma" nfsrdma-gatewa
 doctor 2 "$REMOTE" -o "$options,port=2049"
 says "in the way: RDMA port:" "accepts TCP, and then does not answer" "(2049) is answered"
 
+# Version 3 has services over TCP beside the RDMA port: nobody is at port 9.
+if [[ $VERS == 3 ]]; then
+	for service in mountport=9 mountport=9,nconnect=2 nlmport=9; do
+		doctor 2 "$REMOTE" -o "$options,$service"
+		says "in the way: mount:" "refused"
+		says "good: RDMA port:" "connects for RDMA, and NFS over TCP (port 2049) is answered"
+		equal "$(grep -c "in the way:" "$SAID")" 1 "what is in the way with $service"
+		no_line "remedy: vers="
+		no_line "listens"
+	done
+fi
+
 # one path of two: 127.0.0.2 has no gateway
 if [[ $VERS == 4.* ]]; then
 	doctor 1 "$REMOTE" -o "$options,remoteports=127.0.0.1~127.0.0.2,port=20049"
