@@ -130,8 +130,8 @@ struct preload_file *preload_fd_get(int fd, size_t len);
 void preload_fd_put(struct preload_file *f);
 /* Is that still its number? The file may have been left meanwhile. */
 bool preload_fd_is(int fd, const struct preload_file *f);
-/* By all its numbers, until they are closed. The caller has a reference. It is counted if its mount is known. */
-void preload_fd_leave(struct preload_file *f);
+/* By all its numbers, until they are closed. The caller has a reference. The report counts those of our mounts. */
+void preload_fd_leave(struct preload_file *f, bool counts);
 
 /* The library's own descriptors, which the program does not know of and must not close: high numbers. */
 int preload_fd_keep(int fd);
@@ -169,7 +169,8 @@ bool preload_cached(int fd, struct preload_file *f, uint64_t offset, size_t len)
 /* What lies here of that file is not good any more. */
 void preload_changed(const struct preload_file *f);
 void preload_mapped(int fd);
-struct preload_mount *preload_mount_of(dev_t dev, int fd);
+/* 0, -ENOTTY: it is none of ours, or why it is of no use for that file. */
+int preload_mount_of(dev_t dev, int fd, struct preload_mount **out);
 void preload_mounts_forget(void);
 void preload_mapped_forget(void);
 

@@ -79,8 +79,8 @@ static struct preload_mount *find(dev_t dev)
 	return NULL;
 }
 
-/* -EOPNOTSUPP may be this file's only: then the next one is asked. */
-static struct preload_mount *join(dev_t dev, int fd)
+/* An error, like -EOPNOTSUPP, may be this file's only: then the next one is asked. -ENOTTY is its mount's. */
+static int join(dev_t dev, int fd, struct preload_mount **out)
 {
 	struct nfsrdma_session *session = NULL;
 	struct preload_mount *m;
@@ -90,32 +90,37 @@ static struct preload_mount *join(dev_t dev, int fd)
 	rc = nfsrdma_connect(fd, &session);
 	preload_keeping = false;
 	if (rc && rc != -ENOTTY)
-		return NULL;
+		return rc;
 	m = calloc(1, sizeof(*m));
 	if (!m) {
 		if (session)
 			nfsrdma_disconnect(session);
-		return NULL;
+		return -ENOMEM;
 	}
 	m->dev = dev;
 	m->session = session;
 	m->next = mounts;
 	atomic_store(&mounts, m);
-	return m;
+	*out = m;
+	return 0;
 }
 
-struct preload_mount *preload_mount_of(dev_t dev, int fd)
+int preload_mount_of(dev_t dev, int fd, struct preload_mount **out)
 {
 	struct preload_mount *m = find(dev);
+	int rc = 0;
 
 	if (!m) {
 		pthread_mutex_lock(&mounts_lock);
 		m = find(dev);
 		if (!m)
-			m = join(dev, fd);
+			rc = join(dev, fd, &m);
 		pthread_mutex_unlock(&mounts_lock);
 	}
-	return m && m->session && !atomic_load(&m->dead) ? m : NULL;
+	if (rc)
+		return rc;
+	*out = m;
+	return !m->session ? -ENOTTY : atomic_load(&m->dead) ? -ENOTCONN : 0;
 }
 
 void preload_mounts_forget(void)
@@ -219,6 +224,7 @@ static bool first_decision(int fd, int flags, struct preload_file *f, size_t len
 {
 	struct preload_mount *m;
 	struct statx sx;
+	int rc = -ENOTTY;
 	dev_t dev;
 
 	if (flags < 0 || (flags & (O_APPEND | O_PATH)) || !ask(fd, AT_STATX_DONT_SYNC, &sx) ||
@@ -230,8 +236,8 @@ static bool first_decision(int fd, int flags, struct preload_file *f, size_t len
 		goto leave;
 	if (!worth_it(f, &sx, len, write))
 		return false;
-	m = preload_mount_of(dev, fd);
-	if (!m)
+	rc = preload_mount_of(dev, fd, &m);
+	if (rc)
 		goto leave;
 	/* Two threads may come here at a time, and find the same. */
 	f->dev = dev;
@@ -241,7 +247,7 @@ static bool first_decision(int fd, int flags, struct preload_file *f, size_t len
 	if (!is_mapped(dev, sx.stx_ino))
 		return true;
 leave:
-	preload_fd_leave(f);
+	preload_fd_leave(f, rc != -ENOTTY);
 	return false;
 }
 
@@ -259,7 +265,7 @@ bool preload_decide(int fd, struct preload_file *f, size_t len, bool write)
 	if (!m)
 		return first_decision(fd, flags, f, len, write) && f->access != (write ? O_RDONLY : O_WRONLY);
 	if (flags < 0 || (flags & O_APPEND) || (flags & O_ACCMODE) != f->access || atomic_load(&m->dead)) {
-		preload_fd_leave(f);
+		preload_fd_leave(f, true);
 		return false;
 	}
 	return f->access != (write ? O_RDONLY : O_WRONLY);

@@ -274,9 +274,9 @@ bool preload_fd_is(int fd, const struct preload_file *f)
 	return look(fd) == f;
 }
 
-void preload_fd_leave(struct preload_file *f)
+void preload_fd_leave(struct preload_file *f, bool counts)
 {
-	if (!atomic_exchange(&f->left, true) && atomic_load(&f->mount))
+	if (!atomic_exchange(&f->left, true) && counts)
 		atomic_fetch_add(&preload_counts.left, 1);
 }
 

@@ -123,7 +123,7 @@ static void count(bool write, size_t n)
 static void if_closed(struct preload_file *f, int error)
 {
 	if (error == -EBADF)
-		preload_fd_leave(f);
+		preload_fd_leave(f, true);
 }
 
 /* What the server writes is not held against it otherwise. The kernel sends the signal. */
@@ -201,7 +201,7 @@ static struct preload_lane *lane_for(int fd, struct preload_file *f, uint32_t *n
 	if (rc == -ENOTCONN)
 		atomic_store(&lane->mount->dead, true);
 	if (rc != -EDQUOT && rc != -ENOSPC && rc != -EAGAIN) /* for now */
-		preload_fd_leave(f);
+		preload_fd_leave(f, true);
 	return NULL;
 }
 
@@ -266,7 +266,7 @@ static bool past(const struct preload_call *c, struct preload_file *f, off_t off
 	off_t by;
 
 	if (!preload_stamp(c->fd, f, ahead || has, &st)) {
-		preload_fd_leave(f);
+		preload_fd_leave(f, true);
 		return false;
 	}
 	if (c->write ? too_long(offset, len) : !has && kernel_reads(c->fd, f, &r, st.size))

@@ -206,6 +206,34 @@ Test(preload, other_mounts)
 	cr_expect_eq(preload_counts.left, 0);
 }
 
+/* The mount is one of ours, but its socket cannot be reached. */
+Test(preload, a_mount_that_cannot_be_asked)
+{
+	fake_rings.connect_error = -ECONNREFUSED;
+	reads(MIB, 0);
+	reads(MIB, MIB);
+	is_past(0, 0);
+	cr_expect_eq(preload_counts.left, 1, "%lu left", preload_counts.left);
+	fake_rings.connect_error = 0;
+	close(fd);
+	fd = open(path, O_RDWR);
+	reads(MIB, 0);
+	is_past(1, 0);
+	cr_expect_eq(preload_counts.left, 1);
+}
+
+Test(preload, files_of_a_mount_that_has_gone)
+{
+	fake_rings.attach_error = -ENOTCONN;
+	for (unsigned i = 1; i < 3; i++) {
+		reads(MIB, 0);
+		cr_expect_eq(preload_counts.left, i, "%lu left, not %u", preload_counts.left, i);
+		close(fd);
+		fd = open(path, O_RDWR);
+	}
+	is_past(0, 0);
+}
+
 Test(preload, files_without_rings)
 {
 	fake_rings.attach_error = -EOPNOTSUPP;
