@@ -203,7 +203,8 @@ static int options_settle(struct options *o, struct errbuf *eb)
 		return err_set(eb, -EINVAL, "options 'idmap=file' and 'idmapfile=FILE' go together");
 	if (o->idmap == OPT_IDMAP_FILE && o->acl)
 		return err_set(eb, -EINVAL, "options 'acl' and 'idmap=file' exclude each other: lists have numbers, too");
-	if (o->allow_root && o->allow_other == OPT_YES)
+	/* In the mount table, which a remount's list comes from, the one is there for the other. */
+	if (o->allow_root && o->allow_other == OPT_YES && !o->remount)
 		return err_set(eb, -EINVAL, "options 'allow_root' and 'allow_other' exclude each other");
 	if (o->allow_other == OPT_UNSET)
 		o->allow_other = geteuid() == 0 && !o->allow_root ? OPT_YES : OPT_NO;

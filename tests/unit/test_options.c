@@ -452,6 +452,12 @@ Test(options, remount_with_what_was_settled)
 	OK("allow_root");
 	cr_assert_eq(REMOUNT("allow_other,soft"), 0, "%s", eb.text);
 	cr_assert(to.soft && to.allow_root && to.allow_other == OPT_NO);
+	/* Or both come. That is what the command is given, too. */
+	cr_assert_eq(REMOUNT("allow_other,soft,allow_root"), 0, "%s", eb.text);
+	cr_assert(to.soft && to.allow_root && to.allow_other == OPT_NO);
+	OK("remount,allow_other,soft,allow_root");
+	OK("allow_other");
+	REMOUNT_BAD("allow_other,soft,allow_root", "allow_root", "cannot be changed");
 	OK("vers=4.2,minorversion=1");
 	cr_assert_eq(REMOUNT("vers=4.2,minorversion=1,soft"), 0, "%s", eb.text);
 	cr_assert(to.soft && to.vers == OPT_VERS_41 && to.minorversion == 1);

@@ -117,6 +117,14 @@ remount hard,timeo=600
 until_true "the server is back" cat "$WORK/a" >/dev/null
 mount_down
 
+# The mount table has allow_other for allow_root, and mount(8) adds what it is told to that.
+if [[ $(id -u) == 0 ]]; then
+	mount_up port=20131,lanes=1,allow_root
+	remount "$(findmnt -no OPTIONS "$MNT"),allow_root,readahead=0"
+	equal "$(info readahead)" 0 "read-ahead of a mount with allow_root"
+	mount_down
+fi
+
 # What this mount alone has comes again as well: a blank, letters of other languages, and more than a page of options.
 STATS="$TMPDIR/nfs stats"
 options="vers=$VERS,$MOUNT_OPTIONS,port=20131,lanes=1,stats=$STATS,fsname=grün Straße"
