@@ -16,6 +16,38 @@ socklen_t sock_addr_len(const struct sockaddr_storage *ss)
 	return ss->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 }
 
+void sock_addr_set(struct sockaddr_storage *out, const struct sockaddr *sa)
+{
+	struct sockaddr_storage ss = { .ss_family = sa->sa_family };
+
+	memcpy(&ss, sa, sock_addr_len(&ss));
+	*out = ss;
+}
+
+bool sock_addr_same(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+	return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+/* Connecting a datagram socket sends nothing. */
+bool sock_source(const struct sockaddr_storage *to, struct sockaddr_storage *out)
+{
+	int fd = socket(to->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	socklen_t len = sizeof(*out);
+	bool known;
+
+	*out = (struct sockaddr_storage){ .ss_family = AF_UNSPEC };
+	known = fd >= 0 && connect(fd, (const struct sockaddr *)to, sock_addr_len(to)) == 0 &&
+		getsockname(fd, (struct sockaddr *)out, &len) == 0;
+	if (fd >= 0)
+		close(fd);
+	if (out->ss_family == AF_INET6)
+		((struct sockaddr_in6 *)out)->sin6_port = 0;
+	else
+		((struct sockaddr_in *)out)->sin_port = 0;
+	return known;
+}
+
 bool sock_addr_again(const struct addrinfo *list, const struct addrinfo *one)
 {
 	for (const struct addrinfo *a = list; a != one; a = a->ai_next)

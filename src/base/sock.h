@@ -10,6 +10,13 @@
 
 /* The size of an IPv4 or IPv6 address. */
 socklen_t sock_addr_len(const struct sockaddr_storage *ss);
+/* With nothing in the bytes that the family has no use for. */
+void sock_addr_set(struct sockaddr_storage *out, const struct sockaddr *sa);
+/* Are they the same, with their ports? Of addresses that are set like that. */
+bool sock_addr_same(const struct sockaddr_storage *a, const struct sockaddr_storage *b);
+/* The address, without a port, that this host has on its way to another one. Nothing is sent: the kernel looks the
+ * route up. false: there is none. */
+bool sock_source(const struct sockaddr_storage *to, struct sockaddr_storage *out);
 /* Is the address of `one` in its list before it? A resolver may say the same one twice. */
 bool sock_addr_again(const struct addrinfo *list, const struct addrinfo *one);
 /* Waits until fd has one of `events` (poll(2)), or until until_ns (mono_ns()). 0,

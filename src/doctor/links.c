@@ -7,49 +7,28 @@
 
 #include <ifaddrs.h>
 #include <net/if.h>
-#include <netinet/in.h>
-#include <string.h>
-#include <unistd.h>
+#include "base/sock.h"
 
 /* Below Ethernet's, some tunnel takes its share of each frame, or somebody has set it. */
 #define LINKS_MTU_ETHERNET 1500u
 /* From here on what comes is received where it belongs, and not copied (fabric/iwarp/iwarp.h). */
 #define LINKS_MTU_LARGE 8192u
 
-static bool links_same_address(const struct sockaddr *a, const struct sockaddr_storage *b)
-{
-	if (!a || a->sa_family != b->ss_family)
-		return false;
-	if (a->sa_family == AF_INET)
-		return ((const struct sockaddr_in *)a)->sin_addr.s_addr == ((const struct sockaddr_in *)b)->sin_addr.s_addr;
-	return a->sa_family == AF_INET6 && memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr,
-						  &((const struct sockaddr_in6 *)b)->sin6_addr, sizeof(struct in6_addr)) == 0;
-}
-
-/* The address that this machine has for the server. Connecting a datagram socket sends nothing. */
-static bool links_own_address(const struct sockaddr_storage *server, struct sockaddr_storage *own)
-{
-	socklen_t len = sizeof(*own);
-	int fd = socket(server->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	bool known = fd >= 0 && connect(fd, (const struct sockaddr *)server, sizeof(*server)) == 0 &&
-		     getsockname(fd, (struct sockaddr *)own, &len) == 0;
-
-	if (fd >= 0)
-		close(fd);
-	return known;
-}
-
 static bool links_interface(const struct sockaddr_storage *server, char name[IF_NAMESIZE])
 {
-	struct sockaddr_storage own = { 0 };
+	struct sockaddr_storage own, one;
 	struct ifaddrs *all = NULL;
 
 	name[0] = '\0';
-	if (!links_own_address(server, &own) || getifaddrs(&all) < 0)
+	if (!sock_source(server, &own) || getifaddrs(&all) < 0)
 		return false;
-	for (const struct ifaddrs *a = all; a && !name[0]; a = a->ifa_next)
-		if (links_same_address(a->ifa_addr, &own))
+	for (const struct ifaddrs *a = all; a && !name[0]; a = a->ifa_next) {
+		if (!a->ifa_addr)
+			continue;
+		sock_addr_set(&one, a->ifa_addr);
+		if (sock_addr_same(&one, &own))
 			snprintf(name, IF_NAMESIZE, "%s", a->ifa_name);
+	}
 	freeifaddrs(all);
 	return name[0];
 }

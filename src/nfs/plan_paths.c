@@ -15,7 +15,6 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 #include "base/sock.h"
 #include "nfs/plan_impl.h"
 
@@ -35,21 +34,7 @@ static struct in6_addr *plan_paths_v6(struct sockaddr_storage *ss)
 	return &((struct sockaddr_in6 *)ss)->sin6_addr;
 }
 
-/* Of numeric addresses, which have no bytes that mean nothing. */
-static bool plan_paths_same(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
-{
-	return memcmp(a, b, sizeof(*a)) == 0;
-}
-
 /* ---- One address ------------------------------------------------------------ */
-
-static void set_addr(struct sockaddr_storage *out, const struct sockaddr *sa)
-{
-	struct sockaddr_storage ss = { .ss_family = sa->sa_family };
-
-	memcpy(&ss, sa, sock_addr_len(&ss));
-	*out = ss;
-}
 
 /* false: text is not a numeric address. Else *rc is 0, or -errno with eb set. */
 static bool plan_paths_numeric(const char *text, unsigned port, struct sockaddr_storage *out,
@@ -71,7 +56,7 @@ static bool plan_paths_numeric(const char *text, unsigned port, struct sockaddr_
 			      gai_strerror(*rc));
 		return true;
 	}
-	set_addr(out, ai->ai_addr);
+	sock_addr_set(out, ai->ai_addr);
 	freeaddrinfo(ai);
 	return true;
 }
@@ -97,7 +82,7 @@ static int interface_addr(const char *name, const struct sockaddr_storage *serve
 		exists = true;
 		if (!i->ifa_addr || i->ifa_addr->sa_family != family)
 			continue;
-		set_addr(&ss, i->ifa_addr);
+		sock_addr_set(&ss, i->ifa_addr);
 		found = family == AF_INET || IN6_IS_ADDR_LINKLOCAL(plan_paths_v6(&ss)) == link;
 	}
 	freeifaddrs(all);
@@ -133,27 +118,11 @@ static int local_end(const char *text, const struct sockaddr_storage *server,
 
 /* ---- Version 3 from several addresses ---------------------------------------- */
 
-/* The address that the server sees, without a port. false: there is no route. */
+/* The address that the server sees, without a port: a path's own end has none. false: there is no route. */
 static bool source_of(const struct fab_params *p, struct sockaddr_storage *out)
 {
-	socklen_t len = sizeof(*out);
-	int fd = -1;
-
 	*out = p->local;
-	if (out->ss_family == AF_UNSPEC) {
-		/* Nothing is sent: the kernel looks the route up. */
-		fd = socket(p->server.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-		if (fd < 0 || connect(fd, (const struct sockaddr *)&p->server, sock_addr_len(&p->server)) < 0 ||
-		    getsockname(fd, (struct sockaddr *)out, &len) < 0)
-			out->ss_family = AF_UNSPEC;
-		if (fd >= 0)
-			close(fd);
-	}
-	if (out->ss_family == AF_INET6)
-		((struct sockaddr_in6 *)out)->sin6_port = 0;
-	else
-		((struct sockaddr_in *)out)->sin_port = 0;
-	return out->ss_family != AF_UNSPEC;
+	return out->ss_family != AF_UNSPEC || sock_source(&p->server, out);
 }
 
 /* Does p come from another address than one of the first n paths, with version 3? A text for
@@ -167,7 +136,7 @@ static bool warn_v3(const struct nfs_config *cfg, unsigned n, const struct fab_p
 	if (cfg->version != &nfs_v3 || !source_of(p, &b))
 		return false;
 	for (unsigned i = 0; i < n; i++) {
-		if (!source_of(&cfg->paths[i].params, &a) || plan_paths_same(&a, &b))
+		if (!source_of(&cfg->paths[i].params, &a) || sock_addr_same(&a, &b))
 			continue;
 		err_set(w, 0, "version 3 over paths from several addresses of this host (%s and %s): what is "
 			"sent again on another path may be executed twice, and late, so that an old WRITE or "
@@ -252,7 +221,7 @@ static int add_name(struct addrs *to, const char *host, const struct nfs_plan_in
 		if (a->ai_family != ai->ai_family || sock_addr_again(ai, a))
 			continue;
 		if (found++ < most)
-			set_addr(&to->at[to->n++], a->ai_addr);
+			sock_addr_set(&to->at[to->n++], a->ai_addr);
 	}
 	freeaddrinfo(ai);
 	if (in->all && found > most)
@@ -304,8 +273,8 @@ static int refuse_twins(const struct nfs_config *cfg, unsigned n, struct errbuf 
 	for (unsigned i = 0; i < n; i++) {
 		const struct fab_params *a = &cfg->paths[i].params;
 
-		if (plan_paths_same(&a->server, &b->server) &&
-		    plan_paths_same(&a->local, &b->local))
+		if (sock_addr_same(&a->server, &b->server) &&
+		    sock_addr_same(&a->local, &b->local))
 			return err_set(eb, -EINVAL, "paths %u and %u are the same: both go from %s to %s; "
 				       "leave one out", i, n,
 				       fab_addr_text(&b->local, from, sizeof(from)),
