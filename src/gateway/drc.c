@@ -30,6 +30,10 @@
  *     old       has arrived. A copy of the call may still come, from a connection that its
  *               client gave up before. The newest OLD_MAX
  *
+ * No reply counts for longer than AGE_NS after it was sent: a client numbers its calls, and comes round to an XID
+ * some day. That is longer than TCP tries to send it, and far longer than a server's own cache has it (Linux: two
+ * minutes).
+ *
  * So what one client does never evicts what another one that is connected may need. If all
  * entries are busy the cache grows with the calls; a call that finds no memory is passed on
  * without an entry.
@@ -47,6 +51,7 @@
 
 #define LOST_MAX 8192u
 #define OLD_MAX  1024u
+#define AGE_NS   (30 * 60 * 1000000000ull)
 /* How many bytes of a call are summed: more than any of these calls has without its data. */
 #define SUMMED 512u
 /* The longest reply kept: the replies of these procedures are shorter, with all
@@ -62,6 +67,7 @@ struct gw_drc_entry {
 	struct gw_call *runs;   /* the server has it; NULL: the reply is here */
 	struct gw_call *sends;  /* the newest call that the reply is being sent to, or NULL */
 	struct gw_call *waits;  /* a later call that gets the answer, or NULL */
+	uint64_t sent_at;       /* when the reply was last sent, by drc->clock; 0: not yet */
 	uint32_t reply_len;
 	char reply[REPLY_MAX];
 };
@@ -74,6 +80,7 @@ void drc_kept_init(struct gw_drc_kept *l)
 
 void drc_init(struct gw_drc *d)
 {
+	d->clock = mono_ns;
 	list_init(&d->busy);
 	drc_kept_init(&d->lost);
 	drc_kept_init(&d->old);
@@ -159,6 +166,7 @@ static void sending(struct gw_drc *d, struct gw_drc_entry *e, struct gw_call *k)
 	if (e->sends)
 		e->sends->drc = NULL;
 	e->sends = k;
+	e->sent_at = d->clock();
 	k->drc = e;
 	leave(e);
 	list_add_head(&d->busy, &e->node);
@@ -198,6 +206,11 @@ static uint64_t sum_of(const struct gw_call *k)
 {
 	return hash_bytes((const char *)k->call->mem + GW_MARK,
 			  k->call_len < SUMMED ? k->call_len : SUMMED, 0);
+}
+
+static bool too_old(const struct gw_drc *d, const struct gw_drc_entry *e)
+{
+	return !e->runs && d->clock() - e->sent_at > AGE_NS;
 }
 
 static struct gw_drc_entry *find(const struct gw_drc *d, const struct gw_call *k, uint64_t sum)
@@ -251,6 +264,10 @@ bool drc_take(struct gw_call *k)
 		return false;
 	sum = sum_of(k);
 	e = find(d, k, sum);
+	if (e && too_old(d, e)) {
+		entry_free(e);
+		e = NULL;
+	}
 	if (!e) {
 		add(d, k, sum);
 		return false;

@@ -764,6 +764,52 @@ Test(gateway, v3_reply_of_a_client_that_is_gone, .init = setup, .fini = drc_tear
 	others_call(false);
 }
 
+static uint64_t minutes;
+
+static uint64_t drc_clock(void)
+{
+	return minutes * 60 * 1000000000ull;
+}
+
+/* By then a client may have come round to that XID. A repetition makes a reply young again. */
+Test(gateway, v3_reply_that_is_old, .init = setup, .fini = drc_teardown)
+{
+	gw.drc.clock = drc_clock;
+	ANSWER(REPLY_OK, 17);
+	ASK(MKDIR9);
+	ANSWER(REPLY_OK, 99);
+	for (unsigned i = 0; i < 2; i++) {
+		minutes += 29;
+		cl_redial();
+		ASK(MKDIR9);
+		cr_assert(srv.records == 1 && got(13) == 17);
+	}
+	minutes += 31;
+	cl_redial();
+	ASK(MKDIR9);
+	cr_assert(srv.records == 2 && got(13) == 99);
+	minutes += 31;          /* of one who is connected, as well */
+	ASK(MKDIR9);
+	cr_assert_eq(srv.records, 3);
+}
+
+/* The server may take as long as it likes. */
+Test(gateway, v3_call_that_runs_for_long, .init = setup, .fini = drc_teardown)
+{
+	gw.drc.clock = drc_clock;
+	srv.mute = true;
+	ANSWER(REPLY_OK, 17);
+	cl_send(WORDS(MKDIR9));
+	RUN_UNTIL(srv.records == 1);
+	minutes += 31;
+	cl_redial();
+	cl_send(WORDS(MKDIR9));
+	RUN_UNTIL(gw.ncalls == 2);
+	srv_answer(&srv.conns[0]);
+	RUN_UNTIL(cl.messages == 1);
+	cr_assert(got(13) == 17 && srv.records == 1);
+}
+
 /* What has arrived makes room: it is older than as many replies as the client has credits. */
 Test(gateway, v3_replies_that_have_arrived_are_bounded, .init = setup, .fini = drc_teardown)
 {
