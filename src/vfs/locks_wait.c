@@ -11,7 +11,7 @@
  *
  * Those of one mount that wait for the same bytes stand in a queue:
  *
- *   its timer          if others that overlap wait before it, it lets these try
+ *   its timer          if others that overlap sleep before it, it lets these try
  *   one was denied     the next one tries: what it wants may be free, or be shared with who has it.
  *                      (Without that the first one could wait for a lock of one behind it.)
  *   one was granted    to read: the next one tries. To write: not before that is unlocked
@@ -79,12 +79,15 @@ static void locks_get_up_locked(struct vfs_op *op)
 	list_del(&op->lock.lane_node);
 }
 
+/* Who is awake has tried already, and its answer may take as long as its lane has no connection. */
 static bool locks_behind_others_locked(const struct vfs_locks *l, const struct vfs_op *op)
 {
-	for (const struct list *n = l->waiters.next; n != &op->lock.node; n = n->next)
-		if (locks_overlap(&container_of(n, struct vfs_op, lock.node)->lock, op->lock.start,
-				  op->lock.last))
+	for (const struct list *n = l->waiters.next; n != &op->lock.node; n = n->next) {
+		const struct op_lock *k = &container_of(n, struct vfs_op, lock.node)->lock;
+
+		if (k->asleep && locks_overlap(k, op->lock.start, op->lock.last))
 			return true;
+	}
 	return false;
 }
 

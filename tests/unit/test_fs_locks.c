@@ -170,12 +170,15 @@ static int decode(struct nfs_call *c, XDR *x)
 	return 0;
 }
 
-static uint32_t last_xid;
+static uint32_t last_xid, last_but_one_xid;
+static unsigned encoded;
 
 static bool_t encode(struct nfs_call *c, XDR *x)
 {
 	uint32_t nothing = 0;
 
+	encoded++;
+	last_but_one_xid = last_xid;
 	last_xid = c->eng.rr.xid;
 	return xdr_uint32_t(x, &nothing);
 }
@@ -567,6 +570,36 @@ Test(fs_locks, a_queue_is_no_deadlock)
 	settle();
 	cr_assert(first->answered && !first->error);
 	flush_file(1, 1);
+}
+
+/* The one that waits first has sent LOCK, and there is no answer: its lane may have no connection. */
+Test(fs_locks, a_queue_does_not_wait_for_answers)
+{
+	struct ask *first, *second;
+	unsigned before;
+	uint32_t its;
+
+	others(0, 9, NFS_RANGE_WRITE);
+	first = set_lock(FUSE_SETLKW, 0, 1, 0, 9, F_WRLCK);
+	settle();
+	second = set_lock(FUSE_SETLKW, 1, 2, 0, 9, F_WRLCK);
+	settle();
+	others(0, 9, NFS_RANGE_NONE);
+	before = encoded;
+	for (unsigned i = 0; i < 400 && encoded < before + 2; i++) {
+		lane_play_run(5);
+		lane_play_flush();
+	}
+	cr_assert_eq(encoded, before + 2, "the second one tries as well");
+	its = last_but_one_xid;
+	lane_play_reply(last_xid);
+	cr_assert(second->answered && !second->error && !first->answered);
+	lane_play_reply(its);
+	flush_file(1, 2);
+	lane_play_run(1);
+	settle();
+	cr_assert(first->answered && !first->error);
+	flush_file(0, 1);
 }
 
 /* The server says that another client has unlocked. So nobody waits for the next poll. */
