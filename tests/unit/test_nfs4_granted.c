@@ -490,6 +490,34 @@ Test(nfs4_granted, the_session_is_lost)
 	cr_assert_not(is_lost(first));
 }
 
+/* The first open's OPEN has brought the delegation, and the second one's is under way. */
+static void lock_at_the_second(void)
+{
+	static unsigned nopens;
+
+	if (++nopens < 2)
+		return;
+	server.executed = NULL;
+	atomic_store(&client4()->belief.renewed_ns, mono_ns());
+	cr_assert_eq(ask(NFS_OP_LOCK, second, range(2, 0, 10, true)), NFS_LOCK_SENT);
+}
+
+/* It would be reclaimed with its open, and be the server's; and its unlock would not be sent. */
+Test(nfs4_granted, a_lock_while_the_delegation_comes_back)
+{
+	server.back = true;
+	server.gives = OPEN_DELEGATE_WRITE;
+	server.executed = lock_at_the_second;
+	atomic_store(&first->file->opens, 2);
+	lose_session(true);
+	cr_assert_null(server.executed);
+	expect_log("SXSPPC");
+	cr_assert(nfs_delegation_writes(atomic_load(&first->file->delegation)), "it has come back");
+	cr_assert_eq(run(NFS_OP_LOCK, second, range(2, 0, 10, true)), 0);
+	cr_assert_eq(run(NFS_OP_LOCKU, second, range(2, 0, 10, true)), 0);
+	expect_log("LU");
+}
+
 static void on_restart(void)
 {
 	server.executed = NULL;

@@ -32,7 +32,7 @@
  *        its answer to DELEGRETURN whether it was good to the end. The control thread looks each second.
  *   the server restarts     The opens are reclaimed, and the locks with them, as if the server had had them: in its
  *        grace period nobody else gets any (nfs4_relock.c). They are the server's then, also if the delegation is
- *        reclaimed as well (nfs4_regain.c).
+ *        reclaimed as well (nfs4_regain.c). Until all opens are reclaimed no lock of the file is granted under that.
  *   the server has revoked the delegation    What was granted under it is lost, and counts as other lost locks do:
  *        I/O of these opens fails until they are unlocked or closed.
  *   the open is lost, or opened again in recovery    Its locks are lost, as all are (nfs4_relock.c).
@@ -126,11 +126,13 @@ static bool granted_open_is_good(const struct nfs_open *o)
 	return atomic_load(&o->settled) && !atomic_load(&o->reopen) && !atomic_load(&o->lost);
 }
 
+/* While the one of before a restart is LOST, opens of the file are still to be reclaimed, and their locks with them. */
 static bool granted_may_locked(const struct nfs_server *s, const struct nfs4_delegation *d, const struct nfs_call *c)
 {
 	struct nfs_file *f = granted_file(c);
 
 	return d->state == NFS4_HELD && nfs_delegation_writes(d->d.number) && d->d.file == f &&
+	       !nfs4_delegs_find_lost_locked(granted_table(s), &f->fh) &&
 	       !atomic_load(&f->locked) && (!c->open || granted_open_is_good(c->open)) &&
 	       nfs4_belief_delegation(s, f) == d->d.number;
 }
