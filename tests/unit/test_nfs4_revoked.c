@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 #include "nfs4_server.h"
+#include "nfs/nfs4/nfs4_compound.h"
 
 static void start(void)
 {
@@ -228,6 +229,33 @@ Test(nfs4_revoked, io_that_finds_it)
 	resume();
 	await(&set, 0);
 	cr_assert_str_eq(server.log, "sTfFs");
+}
+
+/* The server has said that open 1 is good, and revokes it. A call finds that out before the others are opened again. */
+static void revokes_the_second(void)
+{
+	struct nfs_call c = {
+		.op = NFS_OP_SETATTR, .open = open_nr(1), .lane = &fake_lanes[0], .target = &fake_lanes[0].target,
+	};
+
+	server.executed = NULL;
+	server.test[1] = NFS4ERR_ADMIN_REVOKED;
+	cr_assert_eq(nfs4_error(&c, NFS4ERR_ADMIN_REVOKED), NFS_REOPEN);
+}
+
+Test(nfs4_revoked, one_after_it_was_tested)
+{
+	have_opens(2);
+	server.flags = SEQ4_STATUS_ADMIN_STATE_REVOKED;
+	server.test[0] = NFS4ERR_ADMIN_REVOKED;
+	server.executed = revokes_the_second;
+	look();
+	cr_assert_eq(recover_if_asked(), 1);
+	cr_assert_str_eq(server.log, "gTfFfF");
+	cr_assert_eq(server.freed, 3, "or the server keeps it");
+	cr_assert_eq(server.flags, 0);
+	expect_open(0, false);
+	expect_open(1, false);
 }
 
 /* Some servers cannot test stateids. Then the replies to I/O tell, one by one. */

@@ -165,8 +165,8 @@ struct nfs_open {
 	uint32_t needed;                /* ... of these the ones that it must have */
 	uint64_t owner;
 	unsigned unanswered;            /* recovery: OPENs in a row that got no answer */
-	bool to_free;                   /* recovery: the server has revoked `stateid`, and keeps it
-					 * until it is freed */
+	_Atomic bool to_free;           /* the server has revoked `stateid`, and keeps it until recovery frees
+					 * it; set before `reopen` */
 	stateid4 stateid;               /* written by OPEN's lane until `settled`; afterwards by
 					 * recovery, while no lane looks at it (nfs4_recover.c) */
 	uint32_t rights;                /* what OPEN's ACCESS has granted; 0: it has not asked */

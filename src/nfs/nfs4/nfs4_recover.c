@@ -207,13 +207,13 @@ static int nfs4_recover_reopen(struct nfs_server *s, struct nfs_open *o, bool re
 		return 0;
 	}
 	/* Before the stateid is another one. What is reclaimed has lost the old one anyway. */
-	if (o->to_free && !reclaim) {
+	if (atomic_load(&o->to_free) && !reclaim) {
 		rc = nfs4_free_stateid(s, &o->stateid);
 		n->delayed += rc == NFS_LATER;
 		if (rc == NFS_LATER || may_not_go_on(rc))
 			return rc == NFS_LATER ? 0 : rc;
 	}
-	o->to_free = false;
+	atomic_store(&o->to_free, false);
 	if (reclaim && n->opens_are == NFS4_OPENS_ELSEWHERE)
 		return not_reclaimed(s, o);
 	rc = reopen_narrower(s, o, reclaim, in_vain, &status);

@@ -142,7 +142,7 @@ int nfs4_free_stateid(struct nfs_server *s, const stateid4 *stateid)
 static void nfs4_revoked_settle(struct nfs_open *o, nfsstat4 found, unsigned *gone)
 {
 	if (nfs4_is_revoked(found))
-		o->to_free = true;
+		atomic_store(&o->to_free, true);
 	else if (found != NFS4ERR_BAD_STATEID && found != NFS4ERR_STALE_STATEID)
 		return;         /* good, or only its seqid is older than the server's */
 	*gone += !atomic_exchange(&o->reopen, true);

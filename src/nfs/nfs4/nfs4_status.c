@@ -73,6 +73,19 @@ static int stateid_lost(struct nfs_call *c)
 	return NFS_REOPEN;
 }
 
+/* The server keeps it until it knows that we know. TEST_STATEID may have found it good just before, so it is noted
+ * here. One that is good is not freed: the server refuses that. */
+static int stateid_revoked(struct nfs_call *c)
+{
+	struct nfs_open *from = nfs4_source(c);
+
+	if (c->open)
+		atomic_store(&c->open->to_free, true);
+	if (from)
+		atomic_store(&from->to_free, true);
+	return stateid_lost(c);
+}
+
 int nfs4_error(struct nfs_call *c, nfsstat4 status)
 {
 	struct nfs4_call *v = nfs4_call(c);
@@ -102,9 +115,8 @@ int nfs4_error(struct nfs_call *c, nfsstat4 status)
 	case NFS4ERR_EXPIRED:
 	case NFS4ERR_ADMIN_REVOKED:
 	case NFS4ERR_DELEG_REVOKED:
-		/* The server keeps it until it knows that we know. */
 		atomic_store(&nfs4_of(c)->need_test, true);
-		return stateid_lost(c);
+		return stateid_revoked(c);
 	/* A replay, and the server has not kept the reply. Linux says so behind a
 	 * SEQUENCE that is OK, others in SEQUENCE. */
 	case NFS4ERR_RETRY_UNCACHED_REP:
