@@ -106,6 +106,47 @@ static bool reaches_server(const struct op *o, const struct file *f)
 	return !cfg.old_bytes[mount] || knows_end_from(f, mount, f->wfloor[mount]);
 }
 
+/*
+ * Linux's server (6.12, 7.3) gives a delegation to write beside another client's open that only reads. Who has
+ * one locks by itself and may keep what it writes, so the reader's locks exclude nobody and bring nothing new,
+ * until it opens the file once more. No client can see that. With --beside none comes to be: what may be given
+ * one does not open a file that others only read, and nobody else opens or closes it meanwhile.
+ */
+static bool may_be_given(const struct op *o)
+{
+	return o->what == OPEN && writes(o->flags) &&
+	       (cfg.beside == BESIDE_WRITES || (cfg.beside == BESIDE_RDWR && reads(o->flags)));
+}
+
+static bool opens_beside_readers(const struct op *o, const struct file *f)
+{
+	bool any = false;
+
+	for (unsigned mount = 0; mount < cfg.mounts; mount++) {
+		const struct slot *s;
+		unsigned i = 0;
+
+		while (mount != mount_of(o) && (s = next_open(f, mount, &i))) {
+			if (writes(s->flags))
+				return false;
+			any = true;
+		}
+	}
+	return any;
+}
+
+static bool opens_beside_opens(const struct op *o, const struct file *f)
+{
+	for (unsigned i = 0; i < WORKERS; i++) {
+		const struct begun *b = &model.begun[i];
+
+		if (b->on && b->file == f && mount_of(&b->op) != mount_of(o) &&
+		    (b->op.what == OPEN || b->op.what == CLOSE) && (may_be_given(o) || may_be_given(&b->op)))
+			return true;
+	}
+	return false;
+}
+
 static bool allows_slot(const struct op *o, const struct slot *s)
 {
 	const struct file *f = s->file;
@@ -113,7 +154,8 @@ static bool allows_slot(const struct op *o, const struct slot *s)
 	if (mixes(o, s))
 		return false;
 	switch (o->what) {
-	case CLOSE: case FSYNC: case FSTAT: return true;
+	case CLOSE: return !opens_beside_opens(o, f);
+	case FSYNC: case FSTAT: return true;
 	case LOCK: case UNLOCK: case TEST: return locks_allow(o, s);
 	case READ: return reads(s->flags) && o->len;
 	case WRITE: return allows_write(o, s);
@@ -138,6 +180,22 @@ static bool allows_slot(const struct op *o, const struct slot *s)
 	}
 }
 
+/* An open of an older name may be of any file that had it. */
+static bool misleads(const struct op *o)
+{
+	const struct name *n = &model.names[o->name];
+
+	for (unsigned i = 0; i < model.nfiles; i++) {
+		const struct file *f = &model.files[i];
+
+		if (f != n->file && !(n->had[i] && is_foreign(o) && may_be_old(o)))
+			continue;
+		if (opens_beside_opens(o, f) || (may_be_given(o) && opens_beside_readers(o, f)))
+			return true;
+	}
+	return false;
+}
+
 static bool allows_name(const struct op *o)
 {
 	const struct name *n = &model.names[o->name];
@@ -148,6 +206,8 @@ static bool allows_name(const struct op *o)
 		if (model.slots[o->worker][o->slot].file)
 			return false;
 		/* O_EXCL alone means nothing; O_TRUNC without write access neither. */
+		if (misleads(o))
+			return false;
 		if (o->flags & O_TRUNC && (!writes(o->flags) || (n->file && !may_cut(n->file, mount_of(o)))))
 			return false;
 		/* A new name is its own mount's. */

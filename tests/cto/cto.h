@@ -91,6 +91,7 @@ struct config {
 	const char *source, *options;   /* ...this: SERVER:/EXPORT, and what follows -o */
 	enum old_names old[MOUNTS];
 	bool old_bytes[MOUNTS];         /* see keeps in model.h */
+	enum beside { BESIDE_NONE, BESIDE_RDWR, BESIDE_WRITES } beside;     /* allow.c */
 	const char *server;             /* or NULL */
 	bool lies;                      /* fsync() is not done, and said to be */
 	bool locks, ends;

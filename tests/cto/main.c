@@ -19,6 +19,8 @@
  *   --old-names N all opens of mount N (0 to 2) may: the kernel's own client
  *   --old-bytes N mount N may have old bytes of files that it writes to: the kernel's own
  *                 client (model.h)
+ *   --beside A    the server gives a delegation to write beside another mount's open that only reads:
+ *                 for opens that read and write (A: rw), or for all that write (w). Linux's (allow.c)
  *   --source S, --options O   of front ends (by_front.c), as nfsrdma-fuse has them
  *   --tries N     of each candidate, when operations are left out (3); 0: they are not
  *
@@ -378,8 +380,8 @@ static int usage(void)
 {
 	fprintf(stderr, "usage: cto [--seed N] [--seconds N] [--steps N] [--size N] [--files N] [--server DIR]\n"
 		"           [--lies] [--locks [--ends]] [--event CMD]... [--every N] [--silence CMD] [--old-reads]\n"
-		"           [--old-names N] [--old-bytes N] [--tries N] [--source SERVER:/EXPORT]\n"
-		"           [--options OPTIONS] DIR [DIR [DIR]]\n");
+		"           [--old-names N] [--old-bytes N] [--beside rw|w] [--tries N]\n"
+		"           [--source SERVER:/EXPORT] [--options OPTIONS] DIR [DIR [DIR]]\n");
 	return 2;
 }
 
@@ -392,7 +394,7 @@ static bool parse(int argc, char **argv)
 		{ "silence", 1, NULL, 'q' },
 		{ "old-reads", 0, NULL, 'o' }, { "old-names", 1, NULL, 'k' }, { "lies", 0, NULL, 'l' },
 		{ "locks", 0, NULL, 'L' }, { "ends", 0, NULL, 'E' },
-		{ "old-bytes", 1, NULL, 'b' }, { "source", 1, NULL, 'S' }, { "options", 1, NULL, 'O' }, { 0 },
+		{ "old-bytes", 1, NULL, 'b' }, { "beside", 1, NULL, 'B' }, { "source", 1, NULL, 'S' }, { "options", 1, NULL, 'O' }, { 0 },
 	};
 	int c;
 
@@ -414,6 +416,7 @@ static bool parse(int argc, char **argv)
 			break;
 		case 'k': cfg.old[(unsigned)atoi(optarg) % MOUNTS] = ALWAYS; break;
 		case 'b': cfg.old_bytes[(unsigned)atoi(optarg) % MOUNTS] = true; break;
+		case 'B': cfg.beside = optarg[0] == 'w' ? BESIDE_WRITES : BESIDE_RDWR; break;
 		case 'E': cfg.ends = true; break;
 		case 'L': cfg.locks = true; break;
 		case 'l': cfg.lies = true; break;
