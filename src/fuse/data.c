@@ -161,6 +161,8 @@ static void write_end(struct vfs_op *op)
 	} else if (op->data.filled) {
 		believed_unheard(op->ino);  /* the kernel does not hear how far it came */
 	}
+	if (status && r->fi.writepage)
+		behind_say_dropped(op, op->data.start + op->data.filled, op->data.size - op->data.filled, status);
 	if (status && r->req)
 		fs_write_fails(r);
 	fs_end_err(r, status);

@@ -2,11 +2,15 @@
 /* Write-behind: in which list a WRITE is, when it leaves them, and what the server has lost of it.
  * Nothing is sent here. See behind.h. */
 #include <errno.h>
+#include <inttypes.h>
+#include <string.h>
 #include "vfs/behind_impl.h"
 
 /* A LOOKUP that was sent before a WRITE left is answered within this time, nearly always. If
  * another client cuts the file, we stop believing the old size after twice as long. */
 #define LATE_REPLY_NS 60000000000ull
+
+#define SAY_DROPPED_NS 60000000000ull
 
 /* ---- lists ---- */
 
@@ -70,6 +74,20 @@ void behind_failed_locked(struct extents *x, struct inode *ino, int status)
 	x->error = status;
 	atomic_fetch_add(&x->errors, 1);
 	vfs_this_lane->vfs->front->data_lost(ino);
+}
+
+void behind_say_dropped(const struct vfs_op *op, uint64_t offset, size_t len, int status)
+{
+	struct vfs *vfs = op->vl->vfs;
+	uint64_t now = mono_ns(), last = atomic_load(&vfs->behind.said_ns);
+	char path[1200];
+
+	if ((last && now < last + SAY_DROPPED_NS) || !atomic_compare_exchange_strong(&vfs->behind.said_ns, &last, now))
+		return;
+	vfs_path(vfs, op->ino, path, sizeof(path));
+	log_err("WRITE: %s has not stored %zu bytes of '%s', from byte %" PRIu64 " on, that programs have written: %s. "
+		"They are dropped. close() or fsync() says so once to each that has the file open. "
+		"(This line comes once a minute at most)", vfs->cl->cfg.server, len, path, offset, strerror(-status));
 }
 
 /* ---- what COMMIT says ---- */

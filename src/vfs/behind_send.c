@@ -89,6 +89,8 @@ static void end_sending(struct vfs_op *op, int status)
 		op->data.held.state = HELD_GONE;
 	now = !op->data.held.posted;          /* otherwise when that message is here */
 	pthread_mutex_unlock(&x->mu);
+	if (status && over)
+		behind_say_dropped(op, op->data.held.offset, op->data.held.len, status);
 	if (over)
 		close_file(op);
 	if (over && now)

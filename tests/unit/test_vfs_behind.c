@@ -1593,6 +1593,35 @@ Test(vfs_behind, an_error_is_reported_once_by_each_open)
 	end();
 }
 
+static _Atomic unsigned dropped_said;
+
+static void count_dropped(enum log_level level, const char *text)
+{
+	dropped_said += level == LOG_LVL_ERR && strstr(text, "has not stored 98304 bytes") &&
+			strstr(text, "from byte 0 on") && strstr(text, strerror(ENOSPC));
+}
+
+/* Nobody may have the file open any more: the log has it, but not for each WRITE. */
+Test(vfs_behind, what_is_dropped_is_in_the_log)
+{
+	log_to(count_dropped);
+	begin_plain(60);
+	unknown = true;
+	full = -ENOSPC;
+	for (unsigned i = 0; i < 3; i++) {
+		write_at(0, 24 * 4096); /* is sent at once */
+		some_progress();
+		some_progress();
+		settle();
+	}
+	cr_assert_eq(dropped_said, 1);
+	full = 0;
+	last_error();
+	log_to(NULL);
+	close_file();
+	end();
+}
+
 Test(vfs_behind, close_reports_an_error)
 {
 	begin_plain(60);

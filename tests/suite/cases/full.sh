@@ -22,6 +22,7 @@ mount_up
 cd "$MNT" || fail cd
 full="No space left on device"
 expect_error "$full" dd if=/dev/zero of=written bs=64k count=64
+grep -q "has not stored .* of '$MNT/written', from byte .*: $full" "$LOG" || fail "the log does not say what was dropped"
 rm written || fail rm
 # The kernel writes mapped pages back when it likes, in close() at the latest.
 equal "$("$mapped" mapped 2097152 close)" "close: $full" "a mapping that is written, unmapped and closed"
