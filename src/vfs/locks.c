@@ -44,12 +44,20 @@ void locks_owner_end_locked(struct lock_owner *o)
 	free(o);
 }
 
-static struct lock_owner *owner_find_locked(struct vfs_locks *l, uint64_t key)
+/* The one that has its locks, or may get some just now; or else that of this open. */
+static struct lock_owner *owner_find_locked(struct vfs_locks *l, uint64_t key, const struct file *f)
 {
-	list_for_each_entry(struct lock_owner, o, &l->owners, node)
-		if (o->key == key)
+	struct lock_owner *found = NULL;
+
+	list_for_each_entry(struct lock_owner, o, &l->owners, node) {
+		if (o->key != key)
+			continue;
+		if (o->held || o->busy)
 			return o;
-	return NULL;
+		if (o->file == f)
+			found = o;
+	}
+	return found;
 }
 
 static uint64_t new_number(struct vfs_op *op)
@@ -64,6 +72,8 @@ static struct lock_owner *owner_new_locked(struct vfs_locks *l, struct vfs_op *o
 	if (!o)
 		return NULL;
 	o->key = op->lock.key;
+	o->file = op->file;
+	o->number = new_number(op);
 	list_add_tail(&l->owners, &o->node);
 	return o;
 }
@@ -82,7 +92,7 @@ static enum claim nothing_locked(struct vfs_op *op, struct lock_owner *o)
 
 static enum claim claim_locked(struct vfs_locks *l, struct vfs_op *op)
 {
-	struct lock_owner *o = owner_find_locked(l, op->lock.key);
+	struct lock_owner *o = owner_find_locked(l, op->lock.key, op->file);
 	bool unlock = op->lock.type == NFS_RANGE_NONE;
 
 	if (o && o->busy)
@@ -93,10 +103,6 @@ static enum claim claim_locked(struct vfs_locks *l, struct vfs_op *op)
 		o = owner_new_locked(l, op);
 	if (!o)
 		return CLAIM_NO_MEMORY;
-	if (!o->held && o->file != op->file) {
-		o->file = op->file;
-		o->number = new_number(op);
-	}
 	/* Its last close is about to unlock it. */
 	if (!file_ref_live(o->file))
 		return CLAIM_BUSY;
@@ -161,8 +167,11 @@ static void locks_unlocked_locked(struct vfs_locks *l, struct vfs_op *op)
 	if (!status)
 		locks_wake_locked(l, op->lock.all ? 0 : op->lock.start,
 				  op->lock.all ? UINT64_MAX : op->lock.last);
-	if (op->lock.all && !status)
-		locks_owner_end_locked(o);
+	if (!op->lock.all || status)
+		return;
+	locks_owner_end_locked(o);
+	/* It may have had locks before by the open that it has closed. */
+	nothing_locked(op, owner_find_locked(l, op->lock.key, op->file));
 }
 
 static void locks_note_unlocked(struct vfs_op *op)
@@ -393,7 +402,7 @@ void vfs_getlk(struct vfs_op *op)
 	}
 	/* Its own locks are not in its way. */
 	pthread_mutex_lock(&l->mu);
-	o = owner_find_locked(l, op->lock.key);
+	o = owner_find_locked(l, op->lock.key, op->file);
 	op->lock.number = o ? o->number : new_number(op);
 	pthread_mutex_unlock(&l->mu);
 	locks_call(op, NFS_OP_LOCKT, locks_tested);
@@ -409,7 +418,7 @@ bool vfs_unlock_owner(struct vfs_op *op, uint64_t key)
 	if (!l)
 		return false;
 	pthread_mutex_lock(&l->mu);
-	any = owner_find_locked(l, key);
+	any = owner_find_locked(l, key, op->file);
 	pthread_mutex_unlock(&l->mu);
 	if (!any)
 		return false;

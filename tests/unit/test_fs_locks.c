@@ -426,6 +426,17 @@ Test(fs_locks, an_open_that_others_close)
 	cr_assert_eq(try_lock(2, 2, 0, 0, F_RDLCK), 0);
 }
 
+/* The server keeps what it knows of an owner until its open is closed. */
+Test(fs_locks, two_opens_in_turn)
+{
+	for (unsigned i = 0; i < 20; i++) {
+		cr_assert_eq(try_lock(i % 2, 1, 0, 0, F_WRLCK), 0);
+		cr_assert_eq(try_lock(2, 2, 0, 0, F_RDLCK), -EAGAIN);
+		cr_assert_eq(try_lock(i % 2, 1, 0, 0, F_UNLCK), 0);
+	}
+	cr_assert_eq(nstates, 2, "%u owners", nstates);
+}
+
 static int ask_flock(uint32_t opcode, unsigned f, uint64_t key, int type)
 {
 	struct fuse_lk_in in = {
