@@ -29,7 +29,7 @@
  *        milliseconds at a time, until what was granted is the server's. Whoever was granted one before is claimed.
  *   the lease is in doubt, the machine has slept, the last connection is lost    Somebody else may have the file
  *        by now, so nothing is granted any more (nfs4_belief.c), and the delegation goes back: the server says by
- *        its answer to DELEGRETURN whether it was good to the end. The control thread looks each second.
+ *        its answer to DELEGRETURN whether it was good to the end. The control thread looks at each tick.
  *   the server restarts     The opens are reclaimed, and the locks with them, as if the server had had them: in its
  *        grace period nobody else gets any (nfs4_relock.c). They are the server's then, also if the delegation is
  *        reclaimed as well (nfs4_regain.c). Until all opens are reclaimed no lock of the file is granted under that.
