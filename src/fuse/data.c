@@ -9,6 +9,9 @@
 #include "fuse/fs_impl.h"
 #include "fuse/readback.h"
 
+/* The kernel truncates as soon as it has the answer. */
+#define ROLL_BACK_NS 10000000000ull
+
 /* ---- read ---- */
 
 /* Does this read bypass the page cache? In a direct read the kernel sends the lock owner.
@@ -134,15 +137,59 @@ static void believe_written(struct fs_req *r, int status)
 
 static void write_end(struct vfs_op *op);
 
+/* ---- the kernel's truncations: struct roll_back ---- */
+
+/* A write() of more than a request comes in several, most of them together, and the kernel believes what it did
+ * until the last one is answered. No other direct write() that makes the file longer is beside them. */
+static void direct_begins(struct fs_req *r)
+{
+	struct fs_file *f = fs_file_of(r->op.file);
+
+	if (is_direct(&r->fi) && atomic_fetch_add(&f->directs, 1) == 0)
+		atomic_store(&f->direct_size, atomic_load(&believed_of(r->op.ino)->told_size));
+}
+
+static void direct_ends(struct fs_req *r)
+{
+	if (is_direct(&r->fi))
+		atomic_fetch_sub(&fs_file_of(r->op.file)->directs, 1);
+}
+
+static void expect_roll_back(struct fs_req *r, uint64_t end)
+{
+	struct roll_back *back = &fs_file_of(r->op.file)->back;
+	uint64_t now = mono_ns();
+	pid_t pid = fuse_req_ctx(r->req)->pid;
+
+	/* Of one write() the longest counts. */
+	if (atomic_load(&back->end) < end || atomic_load(&back->pid) != pid || now - atomic_load(&back->ns) >= ROLL_BACK_NS)
+		atomic_store(&back->end, end);
+	atomic_store(&back->pid, pid);
+	atomic_store(&back->ns, now);
+}
+
 void fs_write_fails(struct fs_req *r)
 {
-	const struct believed *b = believed_of(r->op.ino);
-	uint64_t told = atomic_load(&b->told_size);
+	uint64_t end = r->op.data.start + r->op.data.size, size;
 
-	if (r->op.end == write_end && is_direct(&r->fi) && !b->solo && told != NOBODY_KNOWS &&
-	    r->op.data.start + r->op.data.size > told)
-		atomic_store(&fs_file_of(r->op.file)->rolls_back, told + 1);
+	if (r->op.end != write_end || !is_direct(&r->fi) || believed_of(r->op.ino)->solo)
+		return;
+	size = atomic_load(&fs_file_of(r->op.file)->direct_size);
+	if (size == NOBODY_KNOWS || end > size)
+		expect_roll_back(r, end);
 }
+
+bool fs_is_roll_back(struct fs_file *f, uint64_t size, pid_t pid)
+{
+	uint64_t end = atomic_load(&f->back.end);
+
+	if (!end || atomic_load(&f->back.pid) != pid)
+		return false;
+	atomic_store(&f->back.end, 0);
+	return size < end && mono_ns() - atomic_load(&f->back.ns) < ROLL_BACK_NS;
+}
+
+/* ---- write() ends ---- */
 
 /* If an error comes after a part was written, write() returns that part, and the next
  * write() the error. The kernel's write-back of mapped pages has no next one, and takes
@@ -153,6 +200,7 @@ static void write_end(struct vfs_op *op)
 	int status = op->call.res.status;
 
 	believe_written(r, status);
+	direct_ends(r);
 	if (r->req && op->data.late_error)
 		fs_forget_attr(r);
 	if (r->req && (status == 0 || (op->data.filled && !r->fi.writepage))) {
@@ -174,12 +222,12 @@ static void data_refused(struct fs_req *r)
 }
 
 /* The kernel asks for the attributes when a program does, or when the file is opened again. */
-static void append_refused(struct fs_req *r, uint64_t offset)
+static void append_refused(struct fs_req *r, uint64_t offset, size_t size)
 {
 	log_warn("an append at %" PRIu64 " was refused (ESTALE): the file on %s was longer than that "
 		 "when it was opened or locked; open it again", offset, fs_of_req(r)->vfs.cl->cfg.server);
 	if (is_direct(&r->fi))
-		atomic_store(&fs_file_of(r->op.file)->rolls_back, offset + 1);
+		expect_roll_back(r, offset + size);
 	atomic_fetch_add(&believed_of(r->op.ino)->differing, 1);
 	fs_forget_then(r, false, data_refused);
 }
@@ -189,7 +237,7 @@ static void append_refused(struct fs_req *r, uint64_t offset)
  * is soon. Of a direct one the kernel sends several requests together, and nobody knows which of them is
  * the first: so it is not moved.
  */
-static bool append_begins(struct fs_req *r, uint64_t *off)
+static bool append_begins(struct fs_req *r, uint64_t *off, size_t size)
 {
 	uint64_t end = atomic_load(&fs_file_of(r->op.file)->end.end), to = believed_append(r->op.ino, *off);
 
@@ -203,13 +251,8 @@ static bool append_begins(struct fs_req *r, uint64_t *off)
 	}
 	if (*off >= end)
 		return true;
-	append_refused(r, *off);
+	append_refused(r, *off, size);
 	return false;
-}
-
-bool fs_is_roll_back(struct fs_file *f, uint64_t size)
-{
-	return atomic_load(&f->rolls_back) && atomic_exchange(&f->rolls_back, 0) == size + 1;
 }
 
 /* O_SYNC contains O_DSYNC. Dirty pages of a mapping are written when fsync() says so. */
@@ -237,7 +280,7 @@ void fs_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bufv, off_
 		fs_req_free(r);
 		return;
 	}
-	if ((fi->flags & O_APPEND) && !append_begins(r, &at))
+	if ((fi->flags & O_APPEND) && !append_begins(r, &at, size))
 		return;
 	op_data_begins(&r->op);
 	r->op.end = write_end;
@@ -248,6 +291,7 @@ void fs_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bufv, off_
 	if (!r->op.data.quick && is_direct(fi))
 		r->gives_up = FS_GIVES_UP_UNTOLD;
 	atomic_fetch_add(&believed_of(r->op.ino)->writing, 1);
+	direct_begins(r);
 	if (fs_this_lane()->dev->ops->take(fs_this_lane()->dev, r, bufv->buf[0].mem))
 		vfs_write(&r->op);
 }

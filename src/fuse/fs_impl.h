@@ -93,6 +93,19 @@ struct fs {
 	_Atomic unsigned solo_unsaid;   /* how many it has not spoken of */
 };
 
+/*
+ * The kernel truncates a file to the size that it believes when a direct write failed that would have made it
+ * longer, because it may have made it so in part: in the same thread, before write() returns. But others may have
+ * made the file longer meanwhile, or the kernel's size is old, and their data would be cut off. It is less than
+ * where the write would have ended; more nobody knows, as a part of it may be answered, and believed, before the
+ * next one comes.
+ */
+struct roll_back {
+	_Atomic uint64_t end;           /* of the write; 0: no truncation is expected */
+	_Atomic uint64_t ns;            /* since then */
+	_Atomic pid_t pid;              /* the thread, as FUSE tells it */
+};
+
 /* An open file of the kernel. */
 struct fs_file {
 	struct file f;
@@ -107,7 +120,11 @@ struct fs_file {
 	_Atomic bool ringed;            /* there was a token for it (ioctl.c) */
 	_Atomic bool drops;             /* the kernel drops its pages at the open, and has not shown
 					 * yet that it has (believed_open_locked()) */
-	_Atomic uint64_t rolls_back;    /* 1 + the size that the kernel is going to set by itself; 0: none */
+	/* Direct writes: how many are under way, and what the kernel believed to be the file's size when there were
+	 * none. */
+	_Atomic unsigned directs;
+	_Atomic uint64_t direct_size;
+	struct roll_back back;
 };
 
 /* VFS_IO_MAX for that rsize or wsize. */
@@ -416,9 +433,7 @@ void fs_locks_on_signal(struct loop_msg *m);
 
 /* ---- data.c ---- */
 
-/* The kernel truncates a file to the size that it believes when a direct write failed that
- * would have made it longer: it may have made it so in part. But that size may be old, and others' data be
- * cut off. Is setting this size such a truncation? It is the next one by that open file. */
-bool fs_is_roll_back(struct fs_file *f, uint64_t size);
-/* r is about to be answered with an error: if it is such a write, the kernel's truncation follows. */
+/* A request of thread `pid` sets this size: is it the truncation that struct roll_back is about? */
+bool fs_is_roll_back(struct fs_file *f, uint64_t size, pid_t pid);
+/* r is about to be answered with an error: if it is a direct write, such a truncation may follow. */
 void fs_write_fails(struct fs_req *r);

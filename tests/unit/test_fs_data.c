@@ -186,8 +186,8 @@ static void ask(uint32_t opcode, const void *body, size_t len)
 	lane_play_serve();
 }
 
-/* The same with `data` bytes of a file's at `off`, which lie elsewhere. */
-static void ask_with(uint32_t opcode, const void *body, size_t len, uint64_t off, size_t data)
+/* The same with `data` bytes of a file's at `off`, which lie elsewhere; it is answered later. */
+static void request_with(uint32_t opcode, const void *body, size_t len, uint64_t off, size_t data)
 {
 	struct fuse_in_header h = fs_play_header(opcode, FUSE_ROOT_ID, len + data);
 
@@ -197,6 +197,11 @@ static void ask_with(uint32_t opcode, const void *body, size_t len, uint64_t off
 		((char *)(i < ARENA_MID_SIZE ? fs_play_dev.mid : fs_play_dev.big)->mem)
 			[i < ARENA_MID_SIZE ? i : i - ARENA_MID_SIZE] = byte_at(off + i);
 	fs_play_request(&h, body, len);
+}
+
+static void ask_with(uint32_t opcode, const void *body, size_t len, uint64_t off, size_t data)
+{
+	request_with(opcode, body, len, off, data);
 	lane_play_serve();
 }
 
@@ -713,8 +718,69 @@ Test(fs_data, failed_direct_write_that_the_kernel_rolls_back)
 	fails_direct(0);
 	cr_assert_eq(set_size(5000), 0, "the file would not have become longer");
 	fails_direct(4096);
+	cr_assert_eq(set_size(5000), -ESTALE, "the kernel's is the next one");
 	cr_assert_eq(set_size(3000), 0, "it is not the kernel's");
-	cr_assert_eq(set_size(5000), 0, "which would have been the next one");
+}
+
+static int set_size_by(uint32_t pid, uint64_t size)
+{
+	struct fuse_setattr_in in = { .valid = FATTR_SIZE | FATTR_FH, .fh = fh, .size = size };
+	struct fuse_in_header h = fs_play_header(FUSE_SETATTR, FUSE_ROOT_ID, sizeof(in));
+
+	h.pid = pid;
+	fs_play_request(&h, &in, sizeof(in));
+	lane_play_serve();
+	return answer.error;
+}
+
+Test(fs_data, another_thread_truncates_after_a_failed_direct_write)
+{
+	srv.attr.size = 1000;
+	told_mtime();
+	srv.attr.size = 5000;
+	fails_direct(2000);
+	cr_assert_eq(set_size_by(77, 1000), 0);
+	cr_assert_eq(set_size(1000), -ESTALE);
+}
+
+/* A ring has made the file longer, say: what the kernel believes then may be anything. */
+Test(fs_data, failed_direct_write_where_nobody_knows_the_kernels_size)
+{
+	srv.attr.size = 1000;
+	told_mtime();
+	srv.attr.size = 9000;
+	believed_unheard(fs.root);
+	fails_direct(2000);
+	cr_assert_eq(set_size(1000), -ESTALE, "what the ring has written would be cut off");
+	cr_assert_eq(set_size(1000), 0);
+}
+
+/* The kernel believes what it did before the write() until all of it is answered. */
+Test(fs_data, direct_write_in_two_requests_of_which_one_fails)
+{
+	struct fuse_write_in in = { .fh = fh, .size = 4096, .flags = O_RDWR | O_DIRECT };
+
+	/* The first one may be answered before the next one is read. */
+	srv.attr.size = 1000;
+	told_mtime();
+	srv.attr.size = 9000;
+	expect_write(0, 4096, 4096, true, 1);
+	ask_write_as(0, 4096, O_RDWR | O_DIRECT, 0);
+	fails_direct(4096);
+	cr_assert_eq(set_size(1000), -ESTALE);
+	srv.attr.size = 1000;
+	told_mtime();
+	srv.attr.size = 9000;
+	expect_write(4096, 4096, 4096, true, 1);
+	expect((struct step){ NFS_OP_WRITE, 0, 4096, .rc = -ENOSPC });
+	in.offset = 4096;
+	request_with(FUSE_WRITE, &in, sizeof(in), 4096, 4096);
+	in.offset = 0;
+	request_with(FUSE_WRITE, &in, sizeof(in), 0, 4096);
+	lane_play_serve();
+	cr_assert_eq(srv.answered, srv.n);
+	cr_assert_eq(set_size(1000), -ESTALE, "what others have added would be cut off");
+	cr_assert_eq(set_size(1000), 0);
 }
 
 /* The kernel throws pages away when the mtime is another one than it knows. */

@@ -40,5 +40,23 @@ equal "$(tr -d m <mapped | wc -c)" 0 "its bytes"
 before=$(stat_now rpc.calls)
 for _ in {1..20}; do exec 5<>mapped; exec 5>&-; done
 at_most "$(( $(stat_now rpc.calls) - before ))" 45 "RPCs of 20 times open and close"
+# The kernel takes the size back that the file had for it before a direct write; not what others have added.
+if [[ $NFSRDMA_KERNEL == ganesha && $MOUNT_OPTIONS != *consistency=solo* ]]; then
+	rm mapped || fail rm
+	: >direct
+	python3 - "$NFSRDMA_EXPORT/small/direct" <<-'END' || fail "a direct write that fails: see above"
+	import mmap, os, sys
+	fd = os.open("direct", os.O_RDWR | os.O_DIRECT)
+	with open(sys.argv[1], "wb") as others:
+	    others.write(b"o" * 100000)
+	try:
+	    os.pwrite(fd, mmap.mmap(-1, 2 << 20), 200 << 10)
+	    sys.exit("2 MiB had room")
+	except OSError as e:
+	    print(e)
+	with open(sys.argv[1], "rb") as now:
+	    sys.exit(now.read(100000) != b"o" * 100000 and "what others had written was cut off")
+	END
+fi
 cd / || fail cd
 mount_down
