@@ -112,6 +112,13 @@ static void believed_end_locked(struct believed *b, uint64_t size)
 		atomic_store(&b->locked_end, size + 1);
 }
 
+/* Somebody has cut the file since rings have written there. */
+static void past_cut_locked(struct believed *b, uint64_t size, uint64_t asked)
+{
+	if (asked > atomic_load(&b->past_ns) && atomic_load(&b->past_end) > size)
+		atomic_store(&b->past_end, size);
+}
+
 /* WRITEs change the size without the lock. They count as under way, or have left news, before
  * they do. The kernel has asked at `since`, and the server was asked at `asked`. */
 static void believed_size_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since,
@@ -122,6 +129,7 @@ static void believed_size_locked(struct inode *ino, const struct nfs_attr *attr,
 	bool quiet = atomic_load(&b->news_ns) < since, taken = quiet && !writing;
 
 	cut_locked(ino, attr->size, attr->change, asked);
+	past_cut_locked(b, attr->size, asked);
 	believed_news(ino);
 	b->doubt = !taken;
 	if (taken && asked > atomic_load(&b->lock_ns))
@@ -152,13 +160,30 @@ void believed_reaches(struct inode *ino, uint64_t end)
 
 	if (atomic_load(&b->locked_end))
 		believed_raise(&b->locked_end, end + 1);
+	if (atomic_load(&b->past_end))
+		believed_raise(&b->past_end, end);
+}
+
+void believed_reached_past(struct inode_table *t, struct inode *ino, uint64_t end)
+{
+	struct believed *b = believed_of(ino);
+
+	believed_reaches(ino, end);
+	inode_lock(t, ino);
+	believed_raise(&b->past_end, end);
+	atomic_store(&b->past_ns, mono_ns());
+	inode_unlock(t, ino);
+	believed_unheard(ino);
 }
 
 uint64_t believed_append(const struct inode *ino, uint64_t off)
 {
-	uint64_t end = atomic_load(&believed_of(ino)->locked_end);
+	const struct believed *b = believed_of(ino);
+	uint64_t end = atomic_load(&b->locked_end), past = atomic_load(&b->past_end);
 
-	return end && vfs_has_locks(ino) ? end - 1 : off;
+	if (end && vfs_has_locks(ino))
+		return end - 1;
+	return past > off ? past : off;
 }
 
 void believed_unheard(struct inode *ino)
@@ -321,6 +346,7 @@ bool believed_set_locked(struct inode_table *t, struct inode *ino, struct nfs_at
 	if (mtime)
 		atomic_store(&b->mtime_ahead, 0);
 	believed_answer_locked(t, ino, attr, since, asked, UINT64_MAX);
+	past_cut_locked(b, attr->size, asked);
 	if (!atomic_load(&b->writing)) {
 		atomic_store(&b->told_size, attr->size);
 		believed_end_locked(b, attr->size);

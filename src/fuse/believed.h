@@ -64,7 +64,8 @@
  * appended since, but the kernel does not ask when it appends, although it was told to forget. So the end
  * that LOCK brings is kept, with this mount's own changes and what the kernel is told later (locked_end), and
  * while this mount has a lock such a WRITE goes there, and what the kernel has put into its pages goes like
- * those that a direct write has bypassed.
+ * those that a direct write has bypassed. Without a lock one goes behind what rings have written (past_end), of
+ * which the kernel does not know either.
  *
  * Pages: when an asynchronous direct write ends, the kernel keeps pages that readers filled
  * meanwhile, with the old bytes. It drops a file's pages when it sees another mtime, and it
@@ -124,6 +125,8 @@ struct believed {
 	_Atomic unsigned writing;       /* WRITEs under way */
 	_Atomic uint64_t locked_end;    /* one more than where the file ends, as LOCK has said and what came
 					 * since; 0: not known */
+	_Atomic uint64_t past_end;      /* the file goes up to there, by what rings have written and others since... */
+	_Atomic uint64_t past_ns;       /* ...the last time then; what is heard later may say less */
 	uint64_t set_change;            /* [s] the change attribute after the newest SETATTR */
 	struct list ends;               /* [s] the open_ends of open files */
 	struct timespec told_mtime;     /* [s] as the server had it */
@@ -242,7 +245,11 @@ void believed_wrote(struct inode *ino, uint64_t end);
 void believed_lock_end(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr);
 /* The file goes up to `end` now, whether or not the kernel hears of that. */
 void believed_reaches(struct inode *ino, uint64_t end);
-/* The kernel appends at `off`. While this mount has a lock of the file: where that has to go. */
+/* The same for what a ring has written: an append does not overwrite it. The kernel does not know how long the file
+ * is then. */
+void believed_reached_past(struct inode_table *t, struct inode *ino, uint64_t end);
+/* The kernel appends at `off`: where that has to go. Another place only while this mount has a lock of the file, or
+ * if a ring has made it longer. */
 uint64_t believed_append(const struct inode *ino, uint64_t off);
 /* The kernel is about to hear that a READ, which it asked for at `since`, found the file's
  * end at `end`. */

@@ -66,8 +66,7 @@ void fs_written_past(struct vfs_op *op, void (*then)(struct vfs_op *op))
 
 	if (op->call.res.status)
 		readback_spoil(ino);    /* the server may have executed it */
-	believed_reaches(ino, op->data.start + op->data.filled);
-	believed_unheard(ino);
+	believed_reached_past(&op->vl->vfs->inodes, ino, op->data.start + op->data.filled);
 	believed_written_past(ino);
 	r->past_then = then;
 	r->forget_until_ns = mono_ns() + 2 * BELIEVED_TAKEN_NS;

@@ -606,6 +606,33 @@ Test(fs_data, append_at_an_old_end)
 	expect_written(100);
 }
 
+/* A ring has made the file longer, and the kernel does not ask before it appends. */
+Test(fs_data, append_behind_what_a_ring_has_written)
+{
+	struct fuse_write_in in = { .fh = fh, .offset = 5000, .size = 100, .flags = O_WRONLY | O_APPEND };
+
+	srv.attr.size = 5000;
+	told_mtime();
+	believed_reached_past(&fs.vfs.inodes, fs.root, 9000);
+	expect_write(9000, 100, 100, true, 1);
+	ask_with(FUSE_WRITE, &in, sizeof(in), 9000, 100);
+	expect_written(100);
+	/* The rest of that write(), which the kernel has divided where a page ends for it. */
+	in.offset = 5100;
+	expect_write(9100, 100, 100, true, 1);
+	ask_with(FUSE_WRITE, &in, sizeof(in), 9100, 100);
+	expect_written(100);
+	ask_write_as(5100, 100, O_WRONLY | O_APPEND | O_DIRECT, 0);
+	cr_assert_eq(answer.error, -ESTALE, "nobody knows which of its requests is the first");
+	/* Somebody has cut it. */
+	srv.attr.size = 700;
+	srv.attr.change++;
+	told_mtime();
+	expect_write(700, 100, 100, true, 1);
+	ask_write_as(700, 100, O_WRONLY | O_APPEND, 0);
+	expect_written(100);
+}
+
 /* ---- direct writes of a file that has pages ---- */
 
 static void write_direct(uint64_t off)

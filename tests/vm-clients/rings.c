@@ -9,6 +9,7 @@
  *     rings locks N FILE             the same two add one to it N times each, under a lock of fcntl()
  *     rings die N FILE               N processes have calls under way by rings, and are killed
  *     rings mapped N FILE            changes pages by a mapping and by a ring, N times
+ *     rings append N FILE            a ring makes the file longer, and an open from before that appends, N times
  *     rings past FILE                says "yes" if FILE can be read by a ring, or why not
  */
 #include <errno.h>
@@ -300,6 +301,36 @@ static int do_turns(char **arg)
 	return ends_well(child);
 }
 
+/* Each of both writes 100 bytes of its own at the end. Now and then the file is cut in between. */
+static int do_append(char **arg)
+{
+	unsigned long times = strtoul(arg[0], NULL, 10);
+	int fd = check_errno(open(arg[1], O_RDWR | O_CREAT | O_TRUNC, 0644), arg[1]);
+	int end = check_errno(open(arg[1], O_WRONLY | O_APPEND), arg[1]);
+	uint64_t at = 0;
+	char line[100];
+	size_t n;
+
+	begin(fd);
+	for (unsigned long i = 0; i < times; i++) {
+		memset(mem, 'r', sizeof(line));
+		if (transfer(true, sizeof(line), at, 1, &seed) != sizeof(line))
+			die("a short write by a ring");
+		at += sizeof(line);
+		if (i % 10 == 9)
+			check_errno(ftruncate(fd, (off_t)(at -= 150)), "ftruncate");
+		memset(line, 'k', sizeof(line));
+		if (write(end, line, sizeof(line)) != sizeof(line))
+			die("an append: %s", strerror(errno));
+		n = transfer(false, sizeof(line) + 50, at - 50, 1, &seed);
+		if (n != sizeof(line) + 50 || memcmp(mem + 50, line, sizeof(line)) || (i % 10 != 9 && mem[49] != 'r'))
+			die("turn %lu: the append is not behind the %" PRIu64 " bytes that were there: %zu bytes, %.*s",
+			    i, at, n, (int)n, (char *)mem);
+		at += sizeof(line);
+	}
+	return 0;
+}
+
 static void add_under_lock(bool ring, const char *name, uint64_t times)
 {
 	int fd = check_errno(open(name, O_RDWR), name);
@@ -431,11 +462,11 @@ int main(int argc, char **argv)
 {
 	static const struct { const char *name; int args; int (*fn)(char **arg); } all[] = {
 		{ "model", 4, do_model }, { "turns", 2, do_turns }, { "locks", 2, do_locks }, { "die", 2, do_die },
-		{ "mapped", 2, do_mapped }, { "past", 1, do_past },
+		{ "mapped", 2, do_mapped }, { "append", 2, do_append }, { "past", 1, do_past },
 	};
 
 	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]) && argc > 1; i++)
 		if (!strcmp(argv[1], all[i].name) && argc == all[i].args + 2)
 			return all[i].fn(argv + 2);
-	die("usage: rings model SECONDS SIZE SEED FILE | turns N FILE | locks N FILE | die N FILE | mapped N FILE | past FILE");
+	die("usage: rings model SECONDS SIZE SEED FILE | turns N FILE | locks N FILE | die N FILE | mapped N FILE | append N FILE | past FILE");
 }

@@ -15,6 +15,7 @@ amount 1000 100
 timeout 600 "$rings" turns "$REPLY" "$WORK/turns" || fail "turns"
 amount 300 30
 timeout 600 "$rings" mapped "$REPLY" "$WORK/mapped" || fail "mapped"
+timeout 600 "$rings" append "$REPLY" "$WORK/append" || fail "append"
 if [[ ,$MOUNT_OPTIONS, != *,nolock,* ]]; then
 	amount 300 30
 	timeout 600 "$rings" locks "$REPLY" "$WORK/locks" || fail "locks"
