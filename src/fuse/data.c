@@ -9,8 +9,10 @@
 #include "fuse/fs_impl.h"
 #include "fuse/readback.h"
 
-/* The kernel truncates as soon as it has the answer. */
-#define ROLL_BACK_NS 10000000000ull
+/* The kernel truncates as soon as it has the last answer; but the request may wait for lanes that are busy. */
+#define ROLL_BACK_NS 60000000000ull
+/* The requests of one write() lie in the queue together, and a lane may have no buffer for the next one yet. */
+#define TOGETHER_NS 1000000000ull
 
 /* ---- read ---- */
 
@@ -139,61 +141,103 @@ static void write_end(struct vfs_op *op);
 
 /* ---- the kernel's truncations: struct roll_back ---- */
 
-/* A write() of more than a request comes in several, most of them together, and the kernel believes what it did
- * until the last one is answered. No other direct write() that makes the file longer is beside them. */
+static bool may_roll_back_locked(const struct roll_back *back, pid_t pid)
+{
+	return back->failed && back->failed_pid == pid && mono_ns() - back->ns < ROLL_BACK_NS;
+}
+
+/* Does a request of [start, end) belong to the write() that has sent those before? Or to one behind that, which is no
+ * harm: the kernel's size is the older one then, and more are taken for longer. */
+static bool direct_goes_on_locked(const struct roll_back *back, pid_t pid, uint64_t start, uint64_t end)
+{
+	return back->under_way || may_roll_back_locked(back, pid) ||
+	       (back->pid == pid && start <= back->end && end >= back->begin && mono_ns() - back->ns < TOGETHER_NS);
+}
+
+static void direct_reaches_locked(struct roll_back *back, pid_t pid, uint64_t told, uint64_t start, uint64_t end)
+{
+	if (!direct_goes_on_locked(back, pid, start, end)) {
+		back->size = told;
+		back->begin = start;
+		back->end = end;
+		back->failed = false;
+	}
+	if (back->size > told && back->size != NOBODY_KNOWS)
+		back->size = told;
+	if (back->begin > start)
+		back->begin = start;
+	if (back->end < end)
+		back->end = end;
+	back->pid = pid;
+}
+
 static void direct_begins(struct fs_req *r)
 {
-	struct fs_file *f = fs_file_of(r->op.file);
+	struct roll_back *back = &fs_file_of(r->op.file)->back;
 
-	if (is_direct(&r->fi) && atomic_fetch_add(&f->directs, 1) == 0)
-		atomic_store(&f->direct_size, atomic_load(&believed_of(r->op.ino)->told_size));
+	if (!is_direct(&r->fi))
+		return;
+	pthread_mutex_lock(&back->mu);
+	direct_reaches_locked(back, fuse_req_ctx(r->req)->pid, atomic_load(&believed_of(r->op.ino)->told_size),
+			      r->op.data.start, r->op.data.start + r->op.data.size);
+	back->under_way++;
+	pthread_mutex_unlock(&back->mu);
 }
 
 static void direct_ends(struct fs_req *r)
 {
-	if (is_direct(&r->fi))
-		atomic_fetch_sub(&fs_file_of(r->op.file)->directs, 1);
+	struct roll_back *back = &fs_file_of(r->op.file)->back;
+
+	if (!is_direct(&r->fi))
+		return;
+	pthread_mutex_lock(&back->mu);
+	back->under_way--;
+	back->ns = mono_ns();
+	pthread_mutex_unlock(&back->mu);
 }
 
-static void expect_roll_back(struct fs_req *r, uint64_t end)
+static void direct_failed_locked(struct roll_back *back, pid_t pid)
 {
-	struct roll_back *back = &fs_file_of(r->op.file)->back;
-	uint64_t now = mono_ns();
-	pid_t pid = fuse_req_ctx(r->req)->pid;
-
-	/* Of one write() the longest counts. */
-	if (atomic_load(&back->end) < end || atomic_load(&back->pid) != pid || now - atomic_load(&back->ns) >= ROLL_BACK_NS)
-		atomic_store(&back->end, end);
-	atomic_store(&back->pid, pid);
-	atomic_store(&back->ns, now);
+	back->failed = true;
+	back->failed_pid = pid;
+	back->ns = mono_ns();
 }
 
 void fs_write_fails(struct fs_req *r)
 {
-	uint64_t end = r->op.data.start + r->op.data.size, size;
+	struct roll_back *back = &fs_file_of(r->op.file)->back;
 
 	if (r->op.end != write_end || !is_direct(&r->fi) || believed_of(r->op.ino)->solo)
 		return;
-	size = atomic_load(&fs_file_of(r->op.file)->direct_size);
-	if (size == NOBODY_KNOWS || end > size)
-		expect_roll_back(r, end);
+	pthread_mutex_lock(&back->mu);
+	direct_failed_locked(back, fuse_req_ctx(r->req)->pid);
+	pthread_mutex_unlock(&back->mu);
 }
 
-bool fs_is_roll_back(struct fs_file *f, uint64_t size, pid_t pid)
+bool fs_is_roll_back(struct fs_file *f, pid_t pid)
 {
-	uint64_t end = atomic_load(&f->back.end);
+	struct roll_back *back = &f->back;
+	bool is;
 
-	if (!end || atomic_load(&f->back.pid) != pid)
-		return false;
-	atomic_store(&f->back.end, 0);
-	return size < end && mono_ns() - atomic_load(&f->back.ns) < ROLL_BACK_NS;
+	pthread_mutex_lock(&back->mu);
+	is = may_roll_back_locked(back, pid) && (back->size == NOBODY_KNOWS || back->end > back->size);
+	back->failed &= back->failed_pid != pid;
+	if (back->pid == pid)
+		back->pid = -1;         /* its write() is over */
+	pthread_mutex_unlock(&back->mu);
+	return is;
 }
 
 /* ---- write() ends ---- */
 
 /* If an error comes after a part was written, write() returns that part, and the next
  * write() the error. The kernel's write-back of mapped pages has no next one, and takes
- * any answer but an error for a complete write. */
+ * any answer but an error for a complete write. Of a direct write it makes EIO of a part, and rolls it back. */
+static bool part_counts(const struct fs_req *r)
+{
+	return !r->fi.writepage && (!is_direct(&r->fi) || believed_of(r->op.ino)->solo);
+}
+
 static void write_end(struct vfs_op *op)
 {
 	struct fs_req *r = fs_req_of(op);
@@ -203,7 +247,7 @@ static void write_end(struct vfs_op *op)
 	direct_ends(r);
 	if (r->req && op->data.late_error)
 		fs_forget_attr(r);
-	if (r->req && (status == 0 || (op->data.filled && !r->fi.writepage))) {
+	if (r->req && (status == 0 || (op->data.filled && part_counts(r)))) {
 		fuse_reply_write(r->req, op->data.filled);
 		fs_replied(r);
 	} else if (op->data.filled) {
@@ -222,12 +266,24 @@ static void data_refused(struct fs_req *r)
 }
 
 /* The kernel asks for the attributes when a program does, or when the file is opened again. */
+/* Its first request began where the file ends for the kernel. */
+static void direct_refused(struct fs_req *r, uint64_t start, size_t size)
+{
+	struct roll_back *back = &fs_file_of(r->op.file)->back;
+	pid_t pid = fuse_req_ctx(r->req)->pid;
+
+	pthread_mutex_lock(&back->mu);
+	direct_reaches_locked(back, pid, 0, start, start + size);
+	direct_failed_locked(back, pid);
+	pthread_mutex_unlock(&back->mu);
+}
+
 static void append_refused(struct fs_req *r, uint64_t offset, size_t size)
 {
 	log_warn("an append at %" PRIu64 " was refused (ESTALE): the file on %s was longer than that "
 		 "when it was opened or locked; open it again", offset, fs_of_req(r)->vfs.cl->cfg.server);
 	if (is_direct(&r->fi))
-		expect_roll_back(r, offset + size);
+		direct_refused(r, offset, size);
 	atomic_fetch_add(&believed_of(r->op.ino)->differing, 1);
 	fs_forget_then(r, false, data_refused);
 }

@@ -96,14 +96,22 @@ struct fs {
 /*
  * The kernel truncates a file to the size that it believes when a direct write failed that would have made it
  * longer, because it may have made it so in part: in the same thread, before write() returns. But others may have
- * made the file longer meanwhile, or the kernel's size is old, and their data would be cut off. It is less than
- * where the write would have ended; more nobody knows, as a part of it may be answered, and believed, before the
- * next one comes.
+ * made the file longer meanwhile, or the kernel's size is old, and their data would be cut off. So that truncation
+ * is refused: the next one by this thread and open file, whatever the size is.
+ *
+ * A write() comes in requests of 1 MiB, most of them together, and any of them may fail, before the others are
+ * answered or even read. What the write() is, is known when the truncation comes. No other direct write() that
+ * makes the file longer is beside it: the kernel has the inode locked, until the truncation is answered.
  */
 struct roll_back {
-	_Atomic uint64_t end;           /* of the write; 0: no truncation is expected */
-	_Atomic uint64_t ns;            /* since then */
-	_Atomic pid_t pid;              /* the thread, as FUSE tells it */
+	pthread_mutex_t mu;
+	unsigned under_way;             /* direct WRITEs */
+	pid_t pid;                      /* the thread that has sent the newest one, as FUSE tells it */
+	uint64_t size;                  /* what the kernel believed when the first one came */
+	uint64_t begin, end;            /* where all of them are */
+	uint64_t ns;                    /* when the last one was answered */
+	bool failed;                    /* one has */
+	pid_t failed_pid;
 };
 
 /* An open file of the kernel. */
@@ -120,10 +128,6 @@ struct fs_file {
 	_Atomic bool ringed;            /* there was a token for it (ioctl.c) */
 	_Atomic bool drops;             /* the kernel drops its pages at the open, and has not shown
 					 * yet that it has (believed_open_locked()) */
-	/* Direct writes: how many are under way, and what the kernel believed to be the file's size when there were
-	 * none. */
-	_Atomic unsigned directs;
-	_Atomic uint64_t direct_size;
 	struct roll_back back;
 };
 
@@ -433,7 +437,7 @@ void fs_locks_on_signal(struct loop_msg *m);
 
 /* ---- data.c ---- */
 
-/* A request of thread `pid` sets this size: is it the truncation that struct roll_back is about? */
-bool fs_is_roll_back(struct fs_file *f, uint64_t size, pid_t pid);
+/* A request of thread `pid` sets the size: is it the truncation that struct roll_back is about? */
+bool fs_is_roll_back(struct fs_file *f, pid_t pid);
 /* r is about to be answered with an error: if it is a direct write, such a truncation may follow. */
 void fs_write_fails(struct fs_req *r);

@@ -116,9 +116,11 @@ static bool set_by_file(struct fs_req *r, const struct fuse_file_info *fi)
 {
 	struct fs_file *f = fs_file_get(fs_of_req(r), fi);
 
-	if (!f || fs_is_roll_back(f, r->op.call.args.sattr.size, fuse_req_ctx(r->req)->pid)) {
-		if (f)
+	if (!f || fs_is_roll_back(f, fuse_req_ctx(r->req)->pid)) {
+		if (f) {
+			believed_unheard(r->op.ino);    /* the kernel believes what it did before the write */
 			file_put(r->op.vl, &f->f);
+		}
 		fs_end_err(r, f ? ESTALE : EBADF);
 		return false;
 	}

@@ -101,6 +101,7 @@ struct fs_file *fs_file_new(struct fs_req *r, struct inode *ino)
 		return NULL;
 	/* handles_each() may find it at once. */
 	f->f.ino = ino;
+	pthread_mutex_init(&f->back.mu, NULL);  /* it has nothing to give back: file_unlocked() frees f */
 	f->dirties = may_dirty(fs, r->fi.flags);
 	f->writes = may_write(r->fi.flags);
 	f->appends = r->fi.flags & O_APPEND;

@@ -807,7 +807,48 @@ Test(fs_data, direct_write_in_two_requests_of_which_one_fails)
 	lane_play_serve();
 	cr_assert_eq(srv.answered, srv.n);
 	cr_assert_eq(set_size(1000), -ESTALE, "what others have added would be cut off");
+	/* The kernel believes that the file has 1000 bytes, as it did before, and not what was written. */
+	fails_direct(0);
+	cr_assert_eq(set_size(1000), -ESTALE);
 	cr_assert_eq(set_size(1000), 0);
+}
+
+/* It fails where the file was already, and the other request makes it longer: before and behind. */
+Test(fs_data, direct_write_across_the_end_of_which_the_first_part_fails)
+{
+	struct fuse_write_in in = { .fh = fh, .size = 4096, .flags = O_RDWR | O_DIRECT };
+
+	srv.attr.size = 6000;
+	told_mtime();
+	srv.attr.size = 9000;
+	expect((struct step){ NFS_OP_WRITE, 0, 4096, .rc = -ENOSPC });
+	expect_write(4096, 4096, 4096, true, 1);
+	request_with(FUSE_WRITE, &in, sizeof(in), 0, 4096);
+	in.offset = 4096;
+	request_with(FUSE_WRITE, &in, sizeof(in), 4096, 4096);
+	lane_play_serve();
+	cr_assert_eq(set_size(6000), -ESTALE);
+	srv.attr.size = 6000;
+	told_mtime();
+	srv.attr.size = 9000;
+	expect_write(4096, 4096, 4096, true, 1);
+	ask_write_as(4096, 4096, O_RDWR | O_DIRECT, 0);
+	fails_direct(0);
+	cr_assert_eq(set_size(6000), -ESTALE);
+	cr_assert_eq(set_size(6000), 0);
+}
+
+/* The kernel makes EIO of a part of a direct write, and rolls it back: so the error is better. */
+Test(fs_data, direct_write_that_is_stored_in_part)
+{
+	srv.attr.size = 1000;
+	told_mtime();
+	srv.attr.size = 5000;
+	expect_write(0, 4096, 3000, true, 1);
+	expect((struct step){ NFS_OP_WRITE, 3000, 1096, .rc = -ENOSPC });
+	ask_write_as(0, 4096, O_RDWR | O_DIRECT, 0);
+	cr_assert_eq(answer.error, -ENOSPC);
+	cr_assert_eq(set_size(1000), -ESTALE);
 }
 
 /* The kernel throws pages away when the mtime is another one than it knows. */
