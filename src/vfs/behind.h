@@ -129,6 +129,7 @@ struct behind_pool {
 	_Atomic unsigned nwaiting;
 	_Atomic uint64_t commit_ns;     /* how long a COMMIT takes; 0: not known */
 	_Atomic uint64_t said_ns;       /* when the log was told that data was dropped; 0: never */
+	_Atomic unsigned unsaid;        /* WRITEs that were dropped since, and the log does not have */
 	_Atomic size_t bytes;           /* that were answered, and are not on stable storage */
 	_Atomic bool closed;            /* the mount ends: WRITEs go through */
 	_Atomic bool off;               /* a remount with writebehind=0: the same */
@@ -231,6 +232,8 @@ int behind_error(struct file *f, bool seen);
 /* To the log: data that a program was told to be written will not be. Nobody may have the file open any more
  * who could be told: under a delegation with nodelegflush, or when the mount ends. Not under extents.mu. */
 void behind_say_dropped(const struct vfs_op *op, uint64_t offset, size_t len, int status);
+/* How many there were since its last line; nothing if none. At the end of the mount, and before the next line. */
+void behind_say_unsaid(struct vfs *vfs);
 
 /* A new open reports errors from now on. */
 void behind_opened(struct file *f);

@@ -76,18 +76,29 @@ void behind_failed_locked(struct extents *x, struct inode *ino, int status)
 	vfs_this_lane->vfs->front->data_lost(ino);
 }
 
+void behind_say_unsaid(struct vfs *vfs)
+{
+	unsigned n = atomic_exchange(&vfs->behind.unsaid, 0);
+
+	if (n)
+		log_err("WRITE: %s has not stored the data of %u more WRITEs, of this file or others", vfs->cl->cfg.server, n);
+}
+
 void behind_say_dropped(const struct vfs_op *op, uint64_t offset, size_t len, int status)
 {
 	struct vfs *vfs = op->vl->vfs;
 	uint64_t now = mono_ns(), last = atomic_load(&vfs->behind.said_ns);
 	char path[1200];
 
-	if ((last && now < last + SAY_DROPPED_NS) || !atomic_compare_exchange_strong(&vfs->behind.said_ns, &last, now))
+	if ((last && now < last + SAY_DROPPED_NS) || !atomic_compare_exchange_strong(&vfs->behind.said_ns, &last, now)) {
+		atomic_fetch_add(&vfs->behind.unsaid, 1);
 		return;
+	}
+	behind_say_unsaid(vfs);
 	vfs_path(vfs, op->ino, path, sizeof(path));
 	log_err("WRITE: %s has not stored %zu bytes of '%s', from byte %" PRIu64 " on, that programs have written: %s. "
 		"They are dropped. close() or fsync() says so once to each that has the file open. "
-		"(This line comes once a minute at most)", vfs->cl->cfg.server, len, path, offset, strerror(-status));
+		"(Of more within a minute only the number is said)", vfs->cl->cfg.server, len, path, offset, strerror(-status));
 }
 
 /* ---- what COMMIT says ---- */

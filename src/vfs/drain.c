@@ -82,4 +82,5 @@ void vfs_drain(struct vfs *vfs)
 		drain_look(&d, vfs);
 		drain_say_waits(&d, vfs);
 	}
+	behind_say_unsaid(vfs);
 }

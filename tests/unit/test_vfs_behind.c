@@ -1593,12 +1593,13 @@ Test(vfs_behind, an_error_is_reported_once_by_each_open)
 	end();
 }
 
-static _Atomic unsigned dropped_said;
+static _Atomic unsigned dropped_said, unsaid_said;
 
 static void count_dropped(enum log_level level, const char *text)
 {
 	dropped_said += level == LOG_LVL_ERR && strstr(text, "has not stored 98304 bytes") &&
 			strstr(text, "from byte 0 on") && strstr(text, strerror(ENOSPC));
+	unsaid_said += level == LOG_LVL_ERR && strstr(text, "has not stored the data of 1 more");
 }
 
 /* Nobody may have the file open any more: the log has it, but not for each WRITE. */
@@ -1609,12 +1610,15 @@ Test(vfs_behind, what_is_dropped_is_in_the_log)
 	unknown = true;
 	full = -ENOSPC;
 	for (unsigned i = 0; i < 3; i++) {
-		write_at(0, 24 * 4096); /* is sent at once */
+		write_at(0, 24 * 4096); /* is sent at once; the second one only tells of the first */
 		some_progress();
 		some_progress();
 		settle();
 	}
 	cr_assert_eq(dropped_said, 1);
+	behind_say_unsaid(&vfs);
+	behind_say_unsaid(&vfs);
+	cr_assert_eq(unsaid_said, 1);
 	full = 0;
 	last_error();
 	log_to(NULL);
