@@ -30,9 +30,9 @@
  *     old       has arrived. A copy of the call may still come, from a connection that its
  *               client gave up before. The newest OLD_MAX
  *
- * No reply counts for longer than AGE_NS after it was sent: a client numbers its calls, and comes round to an XID
- * some day. That is longer than TCP tries to send it, and far longer than a server's own cache has it (Linux: two
- * minutes).
+ * A client numbers its calls, and comes round to an XID some day (this project's after 2^28 calls of a lane). So no
+ * reply counts when the gateway has had AGE_CALLS calls since it was sent. That is no matter of time: a client that
+ * was cut off for hours asks for the replies that it has not got.
  *
  * So what one client does never evicts what another one that is connected may need. If all
  * entries are busy the cache grows with the calls; a call that finds no memory is passed on
@@ -51,7 +51,7 @@
 
 #define LOST_MAX 8192u
 #define OLD_MAX  1024u
-#define AGE_NS   (30 * 60 * 1000000000ull)
+#define AGE_CALLS (1ull << 27)
 /* How many bytes of a call are summed: more than any of these calls has without its data. */
 #define SUMMED 512u
 /* The longest reply kept: the replies of these procedures are shorter, with all
@@ -67,7 +67,7 @@ struct gw_drc_entry {
 	struct gw_call *runs;   /* the server has it; NULL: the reply is here */
 	struct gw_call *sends;  /* the newest call that the reply is being sent to, or NULL */
 	struct gw_call *waits;  /* a later call that gets the answer, or NULL */
-	uint64_t sent_at;       /* when the reply was last sent, by drc->clock; 0: not yet */
+	uint64_t sent_at;       /* drc->calls when the reply was last sent */
 	uint32_t reply_len;
 	char reply[REPLY_MAX];
 };
@@ -80,7 +80,6 @@ void drc_kept_init(struct gw_drc_kept *l)
 
 void drc_init(struct gw_drc *d)
 {
-	d->clock = mono_ns;
 	list_init(&d->busy);
 	drc_kept_init(&d->lost);
 	drc_kept_init(&d->old);
@@ -166,7 +165,7 @@ static void sending(struct gw_drc *d, struct gw_drc_entry *e, struct gw_call *k)
 	if (e->sends)
 		e->sends->drc = NULL;
 	e->sends = k;
-	e->sent_at = d->clock();
+	e->sent_at = d->calls;
 	k->drc = e;
 	leave(e);
 	list_add_head(&d->busy, &e->node);
@@ -210,7 +209,7 @@ static uint64_t sum_of(const struct gw_call *k)
 
 static bool too_old(const struct gw_drc *d, const struct gw_drc_entry *e)
 {
-	return !e->runs && d->clock() - e->sent_at > AGE_NS;
+	return !e->runs && d->calls - e->sent_at > AGE_CALLS;
 }
 
 static struct gw_drc_entry *find(const struct gw_drc *d, const struct gw_call *k, uint64_t sum)
@@ -260,6 +259,7 @@ bool drc_take(struct gw_call *k)
 	struct gw_drc_entry *e;
 	uint64_t sum;
 
+	d->calls++;
 	if (!counts(k))
 		return false;
 	sum = sum_of(k);

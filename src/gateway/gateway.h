@@ -245,7 +245,7 @@ void gw_faults_help(void);
 #define GW_DRC_HASH 256u
 
 struct gw_drc {
-	uint64_t (*clock)(void);
+	uint64_t calls;                 /* of all clients, so far */
 	struct list busy;               /* of gw_drc_entry, as the others */
 	struct hash_node *by_sum[GW_DRC_HASH];
 	struct gw_drc_kept lost, old;
