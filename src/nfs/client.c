@@ -318,6 +318,7 @@ static int client_by_fabric(const struct nfs_config *cfg, unsigned seconds, stru
 {
 	uint64_t free_ns = nfs_times_of(cfg)->free_ms * NS_PER_MS;
 	struct nfs_config second = *cfg;
+	unsigned by_second = 0;
 	struct errbuf why = { "" };
 	int rc, rc_second;
 
@@ -328,9 +329,11 @@ static int client_by_fabric(const struct nfs_config *cfg, unsigned seconds, stru
 		return rc;
 	for (unsigned i = 0; i < cfg->npaths; i++)
 		second.paths[i].fabric = cfg->second;
-	second.connected = NULL; /* as its errors are not what is said in the end */
+	second.connected = cfg->connected ? &by_second : NULL;  /* as its errors are not what is said in the end */
 	rc_second = client_new(&second, 0, out, &why);
 	if (client_answered(rc_second)) {
+		if (cfg->connected)
+			*cfg->connected |= by_second;
 		log_warn("%s; by %s the server answers, which is used and may be slower; fabric=%s insists on the first", eb->text,
 			 cfg->second->name, cfg->paths[0].fabric->name);
 		*eb = why;
