@@ -54,9 +54,9 @@ static void locks_wake_behind_locked(struct vfs_locks *l, struct list *at, uint6
 		struct vfs_op *op = container_of(n, struct vfs_op, lock.node);
 		struct vfs_lane *vl = op->vl;
 
-		if (!locks_overlap(&op->lock, start, last))
+		if (!op->lock.asleep || !locks_overlap(&op->lock, start, last))
 			continue;
-		if (op->lock.asleep && !op->lock.woken) {
+		if (!op->lock.woken) {
 			op->lock.woken = true;
 			if (!atomic_exchange(&vl->locks_told, true))
 				loop_post(vl->lane->loop, &vl->locks_msg);
