@@ -193,6 +193,22 @@ static int not_reclaimed(struct nfs_server *s, struct nfs_open *o)
 	return 0;
 }
 
+/* Before the stateid is another one. What is reclaimed has lost the old one anyway. Not 0: NFS_LATER, or recovery
+ * cannot go on. */
+static int nfs4_recover_free(struct nfs_server *s, struct nfs_open *o, bool reclaim)
+{
+	int rc;
+
+	if (!atomic_exchange(&o->to_free, false) || reclaim)
+		return 0;
+	rc = nfs4_free_stateid(s, &o->stateid);
+	if (rc != NFS_LATER && !may_not_go_on(rc))
+		return 0;
+	atomic_store(&o->to_free, true);
+	((struct nfs4_client *)s->vdata)->delayed += rc == NFS_LATER;
+	return rc;
+}
+
 /* 0: the open is good again, marked for later, or lost for good. */
 static int nfs4_recover_reopen(struct nfs_server *s, struct nfs_open *o, bool reclaim,
 			       bool *in_vain)
@@ -206,14 +222,9 @@ static int nfs4_recover_reopen(struct nfs_server *s, struct nfs_open *o, bool re
 		atomic_store(&o->reopen, false);
 		return 0;
 	}
-	/* Before the stateid is another one. What is reclaimed has lost the old one anyway. */
-	if (atomic_load(&o->to_free) && !reclaim) {
-		rc = nfs4_free_stateid(s, &o->stateid);
-		n->delayed += rc == NFS_LATER;
-		if (rc == NFS_LATER || may_not_go_on(rc))
-			return rc == NFS_LATER ? 0 : rc;
-	}
-	atomic_store(&o->to_free, false);
+	rc = nfs4_recover_free(s, o, reclaim);
+	if (rc)
+		return rc == NFS_LATER ? 0 : rc;
 	if (reclaim && n->opens_are == NFS4_OPENS_ELSEWHERE)
 		return not_reclaimed(s, o);
 	rc = reopen_narrower(s, o, reclaim, in_vain, &status);
@@ -232,6 +243,10 @@ static int nfs4_recover_reopen(struct nfs_server *s, struct nfs_open *o, bool re
 	 * its OPEN that has brought another one. */
 	else if (!reclaim && memcmp(old.other, o->stateid.other, NFS4_OTHER_SIZE))
 		nfs4_locks_gone(s, o);
+	/* A lane was told so while OPEN was on its way. */
+	if (rc == 0 && !reclaim && memcmp(old.other, o->stateid.other, NFS4_OTHER_SIZE) &&
+	    atomic_exchange(&o->to_free, false))
+		nfs4_free_stateid(s, &old);
 	/* Its I/O goes on, so not before its locks are settled. */
 	if (rc == 0)
 		atomic_store(&o->reopen, false);
