@@ -613,6 +613,44 @@ Test(fs_locks, a_queue_does_not_wait_for_answers)
 	flush_file(0, 1);
 }
 
+/* Whoever is awake has tried; who sleeps behind it is woken, and does not sleep until its poll. */
+Test(fs_locks, who_is_awake_keeps_nobody_asleep)
+{
+	struct ask *first, *second;
+	unsigned before;
+	uint32_t its;
+
+	cr_assert_eq(try_lock(0, 3, 0, 9, F_WRLCK), 0);
+	first = set_lock(FUSE_SETLKW, 0, 1, 0, 9, F_WRLCK);
+	settle();
+	before = encoded;
+	for (unsigned i = 0; i < 400 && encoded == before; i++) {
+		lane_play_run(5);
+		lane_play_flush();
+	}
+	cr_assert_eq(encoded, before + 1, "the first one has no answer yet");
+	its = last_xid;
+	second = set_lock(FUSE_SETLKW, 1, 2, 0, 9, F_WRLCK);
+	lane_play_flush();
+	lane_play_reply(last_xid);      /* denied: it sleeps */
+	set_lock(FUSE_SETLK, 0, 3, 0, 9, F_UNLCK);
+	lane_play_flush();
+	before = encoded;
+	lane_play_reply(last_xid);
+	lane_play_run(1);
+	lane_play_flush();
+	cr_assert_eq(encoded, before + 1, "at once");
+	lane_play_reply(last_xid);
+	cr_assert(second->answered && !second->error && !first->answered);
+	lane_play_reply(its);           /* denied; but somebody has unlocked since, so it tries once more */
+	lane_play_reply(last_xid);
+	flush_file(1, 2);
+	lane_play_run(1);
+	settle();
+	cr_assert(first->answered && !first->error);
+	flush_file(0, 1);
+}
+
 /* The server says that another client has unlocked. So nobody waits for the next poll. */
 Test(fs_locks, the_server_says_that_it_is_free)
 {
