@@ -57,6 +57,7 @@ if [[ $NFSRDMA_KERNEL == ganesha && $MOUNT_OPTIONS != *consistency=solo* ]]; the
 	with open(sys.argv[1], "rb") as now:
 	    sys.exit(now.read(100000) != b"o" * 100000 and "what others had written was cut off")
 	END
+	rm direct || fail rm
 fi
 cd / || fail cd
 mount_down
