@@ -32,7 +32,7 @@ readonly BENCH_PROGRAMS=(
 readonly DEB_PACKAGES=(build-essential debhelper lintian locales rpm)
 
 # What looks for faults in the sources.
-readonly LINT_PACKAGES=(shellcheck clang clang-tidy mandoc rpmlint)
+readonly LINT_PACKAGES=(shellcheck clang clang-tidy mandoc rpmlint rpm)
 
 say() { printf '%s\n' "$*"; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 2; }
