@@ -205,10 +205,11 @@ static void direct_failed_locked(struct roll_back *back, pid_t pid)
 
 void fs_write_fails(struct fs_req *r)
 {
-	struct roll_back *back = &fs_file_of(r->op.file)->back;
+	struct roll_back *back;
 
 	if (r->op.end != write_end || !is_direct(&r->fi) || believed_of(r->op.ino)->solo)
 		return;
+	back = &fs_file_of(r->op.file)->back;
 	pthread_mutex_lock(&back->mu);
 	direct_failed_locked(back, fuse_req_ctx(r->req)->pid);
 	pthread_mutex_unlock(&back->mu);
