@@ -58,7 +58,8 @@ is_dead "a mount that has failed"
 "$BIN" "$REMOTE" "$MNT" -o "$options,bg" 2>/dev/null || fail "bg, in place of a dead mount"
 is_dead "the command with bg"
 gateway_up 20141 "$NFSRDMA_SERVER"
-is_alive() { ls "$MNT" >/dev/null 2>&1; }
+# For a moment there is none: the directory below can be listed.
+is_alive() { ls "$MNT" >/dev/null 2>&1 && is_mounted; }
 until_true "the mount in place of a dead one" is_alive
 equal "$(grep -c " $MNT .* - fuse" /proc/self/mountinfo)" 1 "mounts after the replacement"
 unmount && until_true "the end" no_daemon
