@@ -266,7 +266,6 @@ static void data_refused(struct fs_req *r)
 	fs_end_err(r, ESTALE);
 }
 
-/* The kernel asks for the attributes when a program does, or when the file is opened again. */
 /* Its first request began where the file ends for the kernel. */
 static void direct_refused(struct fs_req *r, uint64_t start, size_t size)
 {
@@ -279,6 +278,7 @@ static void direct_refused(struct fs_req *r, uint64_t start, size_t size)
 	pthread_mutex_unlock(&back->mu);
 }
 
+/* The kernel asks for the attributes when a program does, or when the file is opened again. */
 static void append_refused(struct fs_req *r, uint64_t offset, size_t size)
 {
 	log_warn("an append at %" PRIu64 " was refused (ESTALE): the file on %s was longer than that "

@@ -102,6 +102,9 @@ struct fs {
  * A write() comes in requests of 1 MiB, most of them together, and any of them may fail, before the others are
  * answered or even read. What the write() is, is known when the truncation comes. No other direct write() that
  * makes the file longer is beside it: the kernel has the inode locked, until the truncation is answered.
+ *
+ * Requests of one open file come to any lane and end on any: mu. A request that waits for a connection stays under
+ * way; one that is given up has failed, and is still under way until the server has answered.
  */
 struct roll_back {
 	pthread_mutex_t mu;

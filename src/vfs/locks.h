@@ -9,7 +9,8 @@
  * An owner's locks belong on the server to the open that its first one went through (`file`), and are
  * freed when that is closed. (Version 3 has no CLOSE; its client unlocks them then, nfs3/nlm.h.) So who
  * holds nothing is another owner with the open of its next lock: each has a number, by which the server knows
- * it, and which is the same when that open has its turn again. While it holds something, its other locks go through the same open, whichever it names: for POSIX
+ * it, and which is the same when that open has its turn again, unless a descriptor of that open was closed in
+ * between. While it holds something, its other locks go through the same open, whichever it names: for POSIX
  * all locks that a process has of a file are one set. That open cannot be closed meanwhile by whoever
  * has the locks, because close() of any open of the file releases them: the front end says so
  * (vfs_unlock_owner()).
