@@ -731,12 +731,18 @@ static void fails_direct(uint64_t off)
 	cr_assert_eq(answer.error, -ENOSPC);
 }
 
+/* The kernel was told the one size, and by now the server has the other one. */
+static void made_longer(uint64_t told, uint64_t now)
+{
+	srv.attr.size = told;
+	told_mtime();
+	srv.attr.size = now;
+}
+
 /* The kernel sets the size that it believes then, and others have made the file longer. */
 Test(fs_data, failed_direct_write_that_the_kernel_rolls_back)
 {
-	srv.attr.size = 1000;
-	told_mtime();
-	srv.attr.size = 5000;
+	made_longer(1000, 5000);
 	fails_direct(2000);
 	cr_assert_eq(set_size(1000), -ESTALE, "others' data would be cut off");
 	cr_assert_eq(set_size(1000), 0, "a program's own truncation");
@@ -762,9 +768,7 @@ static int set_size_by(uint32_t pid, uint64_t size)
 
 Test(fs_data, another_thread_truncates_after_a_failed_direct_write)
 {
-	srv.attr.size = 1000;
-	told_mtime();
-	srv.attr.size = 5000;
+	made_longer(1000, 5000);
 	fails_direct(2000);
 	cr_assert_eq(set_size_by(77, 1000), 0);
 	cr_assert_eq(set_size(1000), -ESTALE);
@@ -773,9 +777,7 @@ Test(fs_data, another_thread_truncates_after_a_failed_direct_write)
 /* A ring has made the file longer, say: what the kernel believes then may be anything. */
 Test(fs_data, failed_direct_write_where_nobody_knows_the_kernels_size)
 {
-	srv.attr.size = 1000;
-	told_mtime();
-	srv.attr.size = 9000;
+	made_longer(1000, 9000);
 	believed_unheard(fs.root);
 	fails_direct(2000);
 	cr_assert_eq(set_size(1000), -ESTALE, "what the ring has written would be cut off");
@@ -788,16 +790,12 @@ Test(fs_data, direct_write_in_two_requests_of_which_one_fails)
 	struct fuse_write_in in = { .fh = fh, .size = 4096, .flags = O_RDWR | O_DIRECT };
 
 	/* The first one may be answered before the next one is read. */
-	srv.attr.size = 1000;
-	told_mtime();
-	srv.attr.size = 9000;
+	made_longer(1000, 9000);
 	expect_write(0, 4096, 4096, true, 1);
 	ask_write_as(0, 4096, O_RDWR | O_DIRECT, 0);
 	fails_direct(4096);
 	cr_assert_eq(set_size(1000), -ESTALE);
-	srv.attr.size = 1000;
-	told_mtime();
-	srv.attr.size = 9000;
+	made_longer(1000, 9000);
 	expect_write(4096, 4096, 4096, true, 1);
 	expect((struct step){ NFS_OP_WRITE, 0, 4096, .rc = -ENOSPC });
 	in.offset = 4096;
@@ -818,9 +816,7 @@ Test(fs_data, direct_write_across_the_end_of_which_the_first_part_fails)
 {
 	struct fuse_write_in in = { .fh = fh, .size = 4096, .flags = O_RDWR | O_DIRECT };
 
-	srv.attr.size = 6000;
-	told_mtime();
-	srv.attr.size = 9000;
+	made_longer(6000, 9000);
 	expect((struct step){ NFS_OP_WRITE, 0, 4096, .rc = -ENOSPC });
 	expect_write(4096, 4096, 4096, true, 1);
 	request_with(FUSE_WRITE, &in, sizeof(in), 0, 4096);
@@ -828,9 +824,7 @@ Test(fs_data, direct_write_across_the_end_of_which_the_first_part_fails)
 	request_with(FUSE_WRITE, &in, sizeof(in), 4096, 4096);
 	lane_play_serve();
 	cr_assert_eq(set_size(6000), -ESTALE);
-	srv.attr.size = 6000;
-	told_mtime();
-	srv.attr.size = 9000;
+	made_longer(6000, 9000);
 	expect_write(4096, 4096, 4096, true, 1);
 	ask_write_as(4096, 4096, O_RDWR | O_DIRECT, 0);
 	fails_direct(0);
@@ -841,9 +835,7 @@ Test(fs_data, direct_write_across_the_end_of_which_the_first_part_fails)
 /* The kernel makes EIO of a part of a direct write, and rolls it back: so the error is better. */
 Test(fs_data, direct_write_that_is_stored_in_part)
 {
-	srv.attr.size = 1000;
-	told_mtime();
-	srv.attr.size = 5000;
+	made_longer(1000, 5000);
 	expect_write(0, 4096, 3000, true, 1);
 	expect((struct step){ NFS_OP_WRITE, 3000, 1096, .rc = -ENOSPC });
 	ask_write_as(0, 4096, O_RDWR | O_DIRECT, 0);
